@@ -1,0 +1,1 @@
+"""The typed builder: a Python function becomes a workflow definition."""

@@ -1,0 +1,1 @@
+"""Cron, zones and fixed rate: when a plan is due, as pure functions."""

@@ -1,0 +1,1 @@
+"""Rules over the graph, data flow, types and limits of a definition."""

@@ -1,0 +1,1 @@
+"""The HTTP client; the asynchronous one is the source, the synchronous one is generated."""

@@ -1,0 +1,1 @@
+"""The pure workflow state machine: what a definition means."""

@@ -1,0 +1,168 @@
+"""Everything that can happen to an instance, as small frozen orders.
+
+Each command carries all it needs, ids and random bits included, so that `decide` stays a pure function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from orbit_sdk.engine.state import ReviewClass, Signal
+from orbit_sdk.values import IdSeed, Json
+
+
+class TaskPhase(StrEnum):
+    """How a task stands when its report is written (the settled ones, review, and the rest as OPEN)."""
+
+    OPEN = "OPEN"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    EXPIRED = "EXPIRED"
+    CANCELLED = "CANCELLED"
+    NEEDS_REVIEW = "NEEDS_REVIEW"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """One stored change of a task, as the workflow must see it. `stored_at` decides whether it was on time."""
+
+    task_id: str
+    activation_id: str
+    source_revision: int
+    phase: TaskPhase
+    stored_at: int
+    result: Json = None
+    error_code: str | None = None
+    error_message: str | None = None
+    review_class: ReviewClass | None = None
+    attempts_used: int = 0
+    effect_possible: bool = False
+    started: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StartInstance:
+    """The first command of an instance (the state handed to `decide` is None)."""
+
+    instance_id: str
+    namespace_id: str
+    input: Json
+    seed: IdSeed
+    effect_root: str
+    business_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyReport:
+    """Consume one inbox row. Stale reports (other activation, older revision) are answered `applied=False`."""
+
+    report: TaskReport
+    seed: IdSeed
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptSignal:
+    """A signal whose type and body the caller has already checked; `signal.state` is PENDING."""
+
+    signal: Signal
+    seed: IdSeed
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """`due_at` of this activation was reached. `report` is the newest stored fact about its live task, if it has one:
+    a fact stored on time wins over the deadline."""
+
+    activation_id: str
+    seed: IdSeed
+    report: TaskReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Continue a stored checkpoint."""
+
+    seed: IdSeed
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    expected_control_version: int
+    seed: IdSeed
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """`reports`: the newest stored fact of every live task, so that stored facts are re-examined in order."""
+
+    expected_control_version: int
+    seed: IdSeed
+    reports: tuple[TaskReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """`reports` as in `Resume`: what each live task is known to be."""
+
+    expected_control_version: int | None
+    seed: IdSeed
+    reports: tuple[TaskReport, ...] = ()
+
+
+class Verdict(StrEnum):
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    RERUN = "RERUN"
+
+
+@dataclass(frozen=True, slots=True)
+class DecideReview:
+    """A person's decision on a step in review.
+
+    SUCCEEDED needs `result` (checked by the caller against the step's result type); FAILED needs `code`;
+    RERUN is allowed where repeating is safe, or with `no_effect_proven`. `report` is the task's newest stored fact.
+    """
+
+    step_key: str
+    expected_revision: int
+    verdict: Verdict
+    seed: IdSeed
+    result: Json = None
+    code: str | None = None
+    message: str | None = None
+    no_effect_proven: bool = False
+    report: TaskReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportEngineError:
+    """A stored fact could not be applied: the step (or the instance) goes to review instead of looping."""
+
+    activation_id: str
+    message: str
+    seed: IdSeed
+
+
+Command = (
+    StartInstance
+    | ApplyReport
+    | AcceptSignal
+    | TimePassed
+    | Advance
+    | Pause
+    | Resume
+    | Cancel
+    | DecideReview
+    | ReportEngineError
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """Budgets of one `decide` call. `transitions`: the engine stops there and stores a checkpoint."""
+
+    transitions: int = 64
+    pending_signals: int = 1024
+    payload_bytes: int = 256 * 1024
+    extra: dict[str, int] = field(default_factory=dict)

@@ -1,0 +1,166 @@
+"""What a decision answers: the new facts, and orders to the shell. Data only; the shell stores and obeys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbit_sdk.definition import FactKey
+from orbit_sdk.engine.state import Instance, Signal, Step
+from orbit_sdk.values import Detail, Json
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    max_attempts: int
+    backoff_ms: int
+    factor_percent: int
+    max_backoff_ms: int
+    jitter_percent: int
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTask:
+    """Order: create the Pulse task of an activation. Instants are absolute; `gate` is true while paused.
+
+    `effect_key` is hash(root, step key, round) and is the same over re-activations. `attempts_max` is what is left.
+    """
+
+    task_id: str
+    activation_id: str
+    step_key: str
+    round: int
+    handler: str
+    handler_version: int
+    queue: str
+    parameters: Json
+    recovery: str
+    can_verify: bool
+    retry: Retry
+    attempts_max: int
+    attempt_timeout_ms: int
+    total_deadline_at: int
+    latest_start_at: int | None
+    priority: int
+    effect_key: str
+    concurrency_key: str | None = None
+    fairness_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTask:
+    """Order: cancel what has not started, ask what runs."""
+
+    task_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DetachTask:
+    """Order: the query lost to its receipt; an unstarted task is cancelled, a started one settles on its own."""
+
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateTasks:
+    """Order: close (pause) or open (resume) the gate on these live tasks."""
+
+    task_ids: tuple[str, ...]
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SettleTask:
+    """Order: a review decision settles the old task. `phase` SUCCEEDED (with result), FAILED or CANCELLED."""
+
+    task_id: str
+    phase: str
+    reason: str
+    result: Json = None
+    error_code: str | None = None
+    error_message: str | None = None
+
+
+Effect = CreateTask | CancelTask | DetachTask | GateTasks | SettleTask
+
+
+@dataclass(frozen=True, slots=True)
+class StepChange:
+    before: Step | None
+    after: Step
+
+
+@dataclass(frozen=True, slots=True)
+class SignalChange:
+    """`before` is None for a signal this decision accepted."""
+
+    before: Signal | None
+    after: Signal
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A value the engine made that must be stored: `kind` is result, failure, output or input."""
+
+    id: str
+    kind: str
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A timeline event, as seed types: `aggregate_kind` workflow | workflow_step | workflow_signal."""
+
+    id: str
+    aggregate_kind: str
+    aggregate_id: str
+    aggregate_revision: int
+    type: str
+    state_scope: str
+    state: str
+    payload: dict[str, Json]
+    step_key: str | None = None
+    signal_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The new head plus everything that changed, in the order it happened.
+
+    `applied` is False when the cause was stale (the shell marks its inbox row STALE). `output` is set exactly when
+    the instance became SUCCEEDED, `error` (code, message) exactly when it became FAILED.
+    `effects_kept` (cancel only) lists steps whose work had succeeded and stays done.
+    """
+
+    before: Instance | None
+    instance: Instance
+    steps: tuple[StepChange, ...] = ()
+    signals: tuple[SignalChange, ...] = ()
+    payloads: tuple[Payload, ...] = ()
+    events: tuple[Event, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    applied: bool = True
+    output: Json = None
+    error: tuple[str, str] | None = None
+    effects_kept: tuple[str, ...] = ()
+    transitions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The command is not allowed now; nothing changes. `code` is a code of `orbit_sdk.errors`."""
+
+    code: str
+    message: str
+    details: tuple[Detail, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The decision needs facts (or closed steps) the caller did not load; load them and decide again."""
+
+    facts: frozenset[FactKey] = frozenset()
+    steps: frozenset[str] = frozenset()
+
+
+Answer = Decision | Refusal | Missing

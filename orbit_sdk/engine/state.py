@@ -1,0 +1,165 @@
+"""What a running workflow *is*: the facts the engine decides on.
+
+Everything here is a frozen value. A server row, a simulated instance and a state met during exploration are the
+same values, so that one engine serves them all. Nothing here knows a database, a clock or a socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class InstanceState(StrEnum):
+    """The summary of an instance, computed from facts in the order of `engine.summary`."""
+
+    RUNNING = "RUNNING"
+    WAITING = "WAITING"
+    CANCELLING = "CANCELLING"
+    NEEDS_REVIEW = "NEEDS_REVIEW"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+TERMINAL_INSTANCE_STATES = frozenset({InstanceState.SUCCEEDED, InstanceState.FAILED, InstanceState.CANCELLED})
+
+
+class StepState(StrEnum):
+    """PENDING (a JOIN that waits for arms; else derived when read) and SKIPPED (only derived) have no work."""
+
+    PENDING = "PENDING"
+    WAITING_TASK = "WAITING_TASK"
+    WAITING_SIGNAL = "WAITING_SIGNAL"
+    WAITING_TIME = "WAITING_TIME"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+    NEEDS_REVIEW = "NEEDS_REVIEW"
+    STOPPED = "STOPPED"
+
+
+class ReviewClass(StrEnum):
+    """Why a person is asked."""
+
+    UNKNOWN = "UNKNOWN"
+    DEFINITE = "DEFINITE"
+    EXPIRED = "EXPIRED"
+    TIMEOUT = "TIMEOUT"
+    UNMAPPED = "UNMAPPED"
+    ENGINE_ERROR = "ENGINE_ERROR"
+
+
+class ArmState(StrEnum):
+    OPEN = "OPEN"
+    DONE = "DONE"
+    FAILED = "FAILED"
+    STOPPED = "STOPPED"
+
+
+class SignalState(StrEnum):
+    PENDING = "PENDING"
+    CONSUMED = "CONSUMED"
+    REJECTED = "REJECTED"
+    EXPIRED = "EXPIRED"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The hot head of one workflow instance.
+
+    `stopping` names the step whose definite failure is being settled; the instance becomes FAILED when all that was
+    started is settled. `checkpoint` holds the exits that a long advance, or a pause, still has to follow, each as
+    `"<step key>:<exit>"`; `advance_due_at` is set exactly while it must be continued by a scan.
+    """
+
+    id: str
+    namespace_id: str
+    definition_id: str
+    definition_version: int
+    state: InstanceState
+    started_at: int
+    paused: bool = False
+    cancel_requested: bool = False
+    stopping: str | None = None
+    control_version: int = 1
+    revision: int = 1
+    pending_signals: int = 0
+    checkpoint: tuple[str, ...] = ()
+    advance_due_at: int | None = None
+    business_key: str | None = None
+    ended_at: int | None = None
+    last: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One activation of one node. The step itself is its latest activation; `revision` counts over all of them.
+
+    `live` is true while the activation can still change (it waits, is in review, or is a JOIN with open arms).
+    `result_ref` / `failure_ref` say where a value lies: `"T:<task id>"` (the task's stored result or error),
+    `"S:<signal id>"` (a signal's body), `"P:<payload id>"` (a value the engine stored).
+    `deadline_at` is absolute and survives re-activation: total deadline of a TASK, time-out of a WAIT, deadline of a
+    POLL. `due_at` is the next instant at which time itself moves the step (timer, wait time-out, next round, poll
+    deadline), or None. `task_revision` is the source revision of the last applied report of `task_id`.
+    """
+
+    id: str
+    instance_id: str
+    step_key: str
+    activation_no: int
+    state: StepState
+    live: bool
+    opened_at: int
+    revision: int = 1
+    reason: str | None = None
+    review_class: ReviewClass | None = None
+    exit_taken: str | None = None
+    task_id: str | None = None
+    task_revision: int = 0
+    round: int = 0
+    attempts_spent: int = 0
+    effect_possible: bool = False
+    signal: str | None = None
+    match_key: str | None = None
+    deadline_at: int | None = None
+    due_at: int | None = None
+    arms: Mapping[str, ArmState] | None = None
+    result_ref: str | None = None
+    failure_ref: str | None = None
+    closed_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """The hot part of one accepted signal; its body and meta are facts."""
+
+    id: str
+    instance_id: str
+    signal: str
+    match_key: str
+    state: SignalState
+    accepted_at: int
+    revision: int = 1
+    step_key: str | None = None
+    activation_id: str | None = None
+    leftover_of: str | None = None
+    expires_at: int | None = None
+    disposition: str | None = None
+    consumed_step: str | None = None
+    consumed_wait_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What one decision sees: the head, the *live* steps by step key, and the PENDING signals (oldest first).
+
+    `closed` maps step keys to their latest, no longer live activation where the caller loaded it (re-activation
+    of a settled step, reads); an advance never needs it.
+    """
+
+    instance: Instance
+    steps: Mapping[str, Step] = field(default_factory=dict)
+    signals: tuple[Signal, ...] = ()
+    closed: Mapping[str, Step] = field(default_factory=dict)

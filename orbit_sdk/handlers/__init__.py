@@ -1,0 +1,1 @@
+"""Declarations of handlers: contracts, recovery levels, the task context, task errors."""

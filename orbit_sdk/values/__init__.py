@@ -1,0 +1,1 @@
+"""What everybody shares: shapes of ids and instants, canonical JSON, limits and defaults."""

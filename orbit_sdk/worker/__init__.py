@@ -1,0 +1,1 @@
+"""The worker process: socket, slots, leases, re-sending of results, graceful exit."""

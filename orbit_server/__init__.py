@@ -1,0 +1,1 @@
+"""The Orbit server: storage, tasks (Pulse), workflows (Weave), HTTP and the worker socket."""

@@ -1,0 +1,1 @@
+"""Background work, one small file each, all of one shape."""

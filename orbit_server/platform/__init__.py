@@ -1,0 +1,1 @@
+"""Namespaces, credentials, permissions, audit, idempotency, retention."""

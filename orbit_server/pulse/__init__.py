@@ -1,0 +1,1 @@
+"""Durable tasks: lifecycle, dispatch, queues, subscriptions."""

@@ -1,0 +1,1 @@
+"""Claiming ready tasks for free worker slots."""

@@ -1,0 +1,1 @@
+"""Queues: order, pause, limits."""

@@ -1,0 +1,1 @@
+"""Who is told when a task changes: the inbox rows of workflows."""

@@ -1,0 +1,1 @@
+"""Plans and fires: what starts tasks and workflows by calendar."""

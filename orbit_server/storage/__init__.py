@@ -1,0 +1,1 @@
+"""Tables, migrations, the committer, and the one place that knows SQL dialects."""

@@ -1,0 +1,1 @@
+"""Durable workflows: the engine's decisions joined to storage and to Pulse."""

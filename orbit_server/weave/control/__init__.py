@@ -1,0 +1,1 @@
+"""Pause, resume, cancel."""

@@ -1,0 +1,1 @@
+"""Published definitions: publish, read, point to the current version."""

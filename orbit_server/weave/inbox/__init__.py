@@ -1,0 +1,1 @@
+"""Results of tasks on their way into workflows."""

@@ -1,0 +1,1 @@
+"""Workflow instances: start, load, save, read."""

@@ -1,0 +1,1 @@
+"""What a person must settle: review items and their resolution."""

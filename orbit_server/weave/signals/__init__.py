@@ -1,0 +1,1 @@
+"""Signals that workflows wait for."""

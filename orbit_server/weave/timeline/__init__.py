@@ -1,0 +1,1 @@
+"""The event timeline of a workflow."""
