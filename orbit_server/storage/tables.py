@@ -1,0 +1,470 @@
+"""Every table, declared once for both dialects.
+
+What changes often stands in narrow, indexed tables; what is written once (inputs, parameters, bodies,
+results) stands apart under the same id and is not read to decide. There are no foreign keys, no triggers, no
+generated numbers and no unique index beside the primary key: a second row of one meaning is impossible
+because its id is derived from that meaning.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Index, MetaData, Table
+
+from orbit_server.storage.columns import body, flag, ident, instant, label, lock_seq, number, small, word
+
+metadata = MetaData()
+
+
+def _table(name: str, *columns: Column[str] | Column[int] | Index) -> Table:
+    return Table(
+        name,
+        metadata,
+        *columns,
+        sqlite_strict=True,
+        mysql_engine="InnoDB",
+        mysql_default_charset="utf8mb4",
+        mysql_collate="utf8mb4_bin",
+        mariadb_engine="InnoDB",
+        mariadb_default_charset="utf8mb4",
+        mariadb_collate="utf8mb4_bin",
+    )
+
+
+# --- who may do what ---------------------------------------------------------------------------------------
+
+namespaces = _table(
+    "namespaces",
+    ident("id", primary=True),
+    label("name", 128),
+    word("kind", 24),
+    instant("created_at"),
+    body("settings"),
+)
+
+credentials = _table(
+    "credentials",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    label("name", 128),
+    word("token_hash", 128),
+    body("permissions"),
+    body("queues_submit"),
+    body("queues_consume"),
+    body("definitions_signal"),
+    instant("created_at"),
+    instant("expires_at", null=True),
+    instant("revoked_at", null=True),
+    ident("created_by", null=True),
+    Index("ix_credentials_namespace", "namespace_id", "id"),
+    Index("ix_credentials_token", "token_hash"),
+)
+
+audit = _table(
+    "audit",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    instant("at"),
+    label("actor"),
+    label("on_behalf_of", null=True),
+    word("action", 64),
+    word("subject_kind", 32),
+    ident("subject_id"),
+    body("reason", null=True),
+    word("basis", 24, null=True),
+    body("evidence", null=True),
+    word("before_digest", 64, null=True),
+    word("after_digest", 64, null=True),
+    body("details", null=True),
+    Index("ix_audit_namespace", "namespace_id", "at", "id"),
+    Index("ix_audit_subject", "subject_id", "at", "id"),
+)
+
+idempotency = _table(
+    "idempotency",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    word("operation", 64),
+    word("digest", 64),
+    body("answer", null=True),
+    ident("subject_id", null=True),
+    instant("created_at"),
+    instant("expires_at", null=True),
+    Index("ix_idempotency_expires", "expires_at"),
+)
+
+# --- definitions -------------------------------------------------------------------------------------------
+
+definitions = _table(
+    "definitions",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    word("definition_id"),
+    number("version"),
+    word("digest", 64),
+    instant("published_at"),
+    label("published_by"),
+    instant("retired_at", null=True),
+    number("revision"),
+    Index("ix_definitions_namespace", "namespace_id", "definition_id", "version"),
+)
+
+definition_documents = _table(
+    "definition_documents",
+    ident("id", primary=True),
+    body("document"),
+    body("side_table", null=True),
+    body("queues"),
+)
+
+definition_pointers = _table(
+    "definition_pointers",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    word("definition_id"),
+    number("current_version", null=True),
+    number("latest_version"),
+    number("revision"),
+    lock_seq(),
+    instant("last"),
+    Index("ix_definition_pointers_namespace", "namespace_id", "definition_id"),
+)
+
+# --- workflow instances ------------------------------------------------------------------------------------
+
+instances = _table(
+    "instances",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    ident("definition_key"),
+    word("definition_id"),
+    number("definition_version"),
+    word("state", 24),
+    flag("paused"),
+    flag("cancel_requested"),
+    flag("stopping"),
+    number("control_version"),
+    number("revision"),
+    number("pending_signals"),
+    body("checkpoint", null=True),
+    instant("advance_due_at", null=True),
+    label("business_key", null=True),
+    number("parameters_version"),
+    instant("started_at"),
+    instant("ended_at", null=True),
+    lock_seq(),
+    instant("last"),
+    Index("ix_instances_namespace", "namespace_id", "id"),
+    Index("ix_instances_state", "namespace_id", "state", "id"),
+    Index("ix_instances_definition", "namespace_id", "definition_id", "id"),
+    Index("ix_instances_business_key", "namespace_id", "business_key", "id"),
+    Index("ix_instances_advance", "advance_due_at", "id"),
+)
+
+instance_inputs = _table(
+    "instance_inputs",
+    ident("instance_id", primary=True),
+    body("input"),
+    word("digest", 64),
+    body("labels", null=True),
+    label("started_by"),
+    body("origin", null=True),
+    ident("effect_root"),
+    ident("idempotency_id", null=True),
+    body("policy", null=True),
+)
+
+instance_outputs = _table(
+    "instance_outputs",
+    ident("instance_id", primary=True),
+    body("output", null=True),
+    body("error", null=True),
+)
+
+steps = _table(
+    "steps",
+    ident("id", primary=True),
+    ident("instance_id"),
+    ident("namespace_id"),
+    ident("step_id"),
+    word("step_key", 64),
+    number("activation_no"),
+    word("state", 24),
+    flag("live"),
+    number("revision"),
+    word("reason", 64, null=True),
+    word("review_class", 24, null=True),
+    word("exit_taken", 64, null=True),
+    ident("task_id", null=True),
+    number("task_revision"),
+    number("round"),
+    number("attempts_spent"),
+    word("signal", null=True),
+    word("match_digest", 64, null=True),
+    label("match_key", null=True),
+    instant("opened_at"),
+    instant("deadline_at", null=True),
+    instant("due_at", null=True),
+    body("arms", null=True),
+    word("result_ref", 40, null=True),
+    word("failure_ref", 40, null=True),
+    instant("last"),
+    Index("ix_steps_instance", "instance_id", "live"),
+    Index("ix_steps_due", "due_at", "id"),
+    Index("ix_steps_state", "namespace_id", "state", "id"),
+)
+
+payloads = _table(
+    "payloads",
+    ident("id", primary=True),
+    ident("instance_id"),
+    word("kind", 24),
+    body("body"),
+    word("digest", 64),
+    Index("ix_payloads_instance", "instance_id"),
+)
+
+signals = _table(
+    "signals",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    ident("instance_id"),
+    word("signal"),
+    word("match_digest", 64, null=True),
+    label("match_key", null=True),
+    word("step_key", 64, null=True),
+    ident("activation_id", null=True),
+    word("state", 24),
+    flag("leftover"),
+    number("revision"),
+    instant("accepted_at"),
+    instant("expires_at", null=True),
+    word("disposition", 32, null=True),
+    word("consumed_step", 64, null=True),
+    ident("consumed_wait_id", null=True),
+    instant("last"),
+    Index("ix_signals_instance", "instance_id", "state"),
+    Index("ix_signals_expires", "expires_at", "id"),
+)
+
+signal_bodies = _table(
+    "signal_bodies",
+    ident("id", primary=True),
+    body("body"),
+    word("digest", 64),
+    label("actor"),
+    label("on_behalf_of", null=True),
+    number("parameters_version"),
+    body("evidence", null=True),
+)
+
+# --- tasks -------------------------------------------------------------------------------------------------
+
+tasks = _table(
+    "tasks",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    ident("queue_id"),
+    word("queue"),
+    word("handler"),
+    number("handler_version"),
+    word("state", 24),
+    small("blocked"),
+    small("gate"),
+    small("priority"),
+    number("virtual_start"),
+    instant("due_at", null=True),
+    instant("deadline_at", null=True),
+    instant("latest_start_at", null=True),
+    instant("total_deadline_at", null=True),
+    number("attempt_timeout_ms"),
+    number("attempts_used"),
+    number("attempts_max"),
+    number("uncharged"),
+    number("generation"),
+    word("recovery", 24),
+    flag("can_verify"),
+    instant("verify_deadline_at", null=True),
+    ident("attempt_id", null=True),
+    instant("lease_until", null=True),
+    flag("cancel_requested"),
+    flag("effect_possible"),
+    flag("late_success"),
+    flag("detached"),
+    word("review_class", 24, null=True),
+    word("error_code", null=True),
+    ident("instance_id", null=True),
+    ident("activation_id", null=True),
+    word("step_key", 64, null=True),
+    number("round"),
+    label("business_key", null=True),
+    label("concurrency_key", null=True),
+    label("fairness_key", null=True),
+    number("revision"),
+    instant("created_at"),
+    instant("settled_at", null=True),
+    lock_seq(),
+    instant("last"),
+    Index(
+        "ix_tasks_ready",
+        "queue_id",
+        "state",
+        "blocked",
+        "handler",
+        "handler_version",
+        "priority",
+        "virtual_start",
+        "id",
+    ),
+    Index("ix_tasks_due", "due_at", "id"),
+    Index("ix_tasks_deadline", "deadline_at", "id"),
+    Index("ix_tasks_lease", "lease_until", "id"),
+    Index("ix_tasks_namespace", "namespace_id", "id"),
+    Index("ix_tasks_business_key", "namespace_id", "business_key", "id"),
+    Index("ix_tasks_instance", "instance_id"),
+)
+
+task_specs = _table(
+    "task_specs",
+    ident("task_id", primary=True),
+    body("parameters"),
+    word("digest", 64),
+    body("policy", null=True),
+    word("effect_key", 64),
+    body("labels", null=True),
+    number("parameters_version"),
+    label("submitted_by", null=True),
+    ident("retry_of", null=True),
+    ident("idempotency_id", null=True),
+)
+
+task_results = _table(
+    "task_results",
+    ident("task_id", primary=True),
+    body("result", null=True),
+    body("error", null=True),
+    word("digest", 64, null=True),
+    instant("at"),
+)
+
+attempts = _table(
+    "attempts",
+    ident("id", primary=True),
+    ident("task_id"),
+    ident("namespace_id"),
+    number("attempt_no"),
+    number("generation"),
+    word("kind", 16),
+    word("state", 16),
+    ident("session_id", null=True),
+    label("worker", null=True),
+    label("build", null=True),
+    word("nonce", 64, null=True),
+    word("recovery", 24),
+    instant("offered_at"),
+    instant("started_at", null=True),
+    instant("lease_until"),
+    instant("limit_at", null=True),
+    instant("marked_at", null=True),
+    instant("closed_at", null=True),
+    word("outcome", 32, null=True),
+    flag("charged"),
+    flag("effect_possible"),
+    body("error", null=True),
+    body("permits", null=True),
+    number("asked_generation", null=True),
+    Index("ix_attempts_task", "task_id"),
+    Index("ix_attempts_session", "session_id"),
+)
+
+evidence = _table(
+    "evidence",
+    ident("id", primary=True),
+    ident("task_id"),
+    ident("attempt_id", null=True),
+    ident("namespace_id"),
+    word("kind", 32),
+    body("body", null=True),
+    word("digest", 64, null=True),
+    flag("contradiction"),
+    instant("at"),
+    Index("ix_evidence_task", "task_id", "at"),
+)
+
+inbox = _table(
+    "inbox",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    ident("instance_id"),
+    ident("task_id"),
+    ident("activation_id"),
+    number("source_revision"),
+    word("state", 16),
+    instant("created_at"),
+    Index("ix_inbox_state", "state", "created_at", "id"),
+    Index("ix_inbox_instance", "instance_id", "state"),
+)
+
+# --- what happened -----------------------------------------------------------------------------------------
+
+events = _table(
+    "events",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    ident("workflow_id", null=True),
+    ident("task_id", null=True),
+    word("aggregate_kind", 24),
+    ident("aggregate_id"),
+    number("aggregate_revision"),
+    word("type", 64),
+    word("state_scope", 24, null=True),
+    word("state", 24, null=True),
+    word("step_key", 64, null=True),
+    ident("signal_id", null=True),
+    instant("occurred_at"),
+    body("payload"),
+    flag("fanned_out"),
+    Index("ix_events_workflow", "namespace_id", "workflow_id", "occurred_at", "id"),
+    Index("ix_events_fanned_out", "fanned_out", "id"),
+)
+
+# --- workers and queues ------------------------------------------------------------------------------------
+
+sessions = _table(
+    "sessions",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    ident("credential_id"),
+    ident("node_id"),
+    word("nonce", 64),
+    label("worker"),
+    label("build", null=True),
+    body("handlers"),
+    body("queues"),
+    instant("connected_at"),
+    instant("seen_at"),
+    instant("closed_at", null=True),
+    Index("ix_sessions_namespace", "namespace_id", "id"),
+    Index("ix_sessions_open", "closed_at", "seen_at"),
+)
+
+queues = _table(
+    "queues",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    word("name"),
+    flag("paused"),
+    number("wake_seq"),
+    number("virtual_time"),
+    number("revision"),
+    lock_seq(),
+    instant("last"),
+    Index("ix_queues_namespace", "namespace_id", "name"),
+)
+
+nodes = _table(
+    "nodes",
+    ident("id", primary=True),
+    instant("started_at"),
+    instant("seen_at"),
+    label("address", null=True),
+)
