@@ -1,0 +1,101 @@
+"""What all wire models share: the base classes, ids, instants, counters, pages and the error body.
+
+Requests refuse unknown fields; answers ignore them, so that an older client reads a newer server.
+Ids are 32 lower-case hex, instants RFC 3339 in UTC with microseconds, 64-bit counters decimal strings.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, PlainSerializer, StringConstraints
+
+from orbit_sdk.values import from_rfc3339, micros_to_datetime, to_rfc3339
+
+__all__ = [
+    "Answer",
+    "BusinessKey",
+    "Counter",
+    "ErrorBody",
+    "ErrorDetail",
+    "HandlerName",
+    "Id",
+    "IdempotencyKey",
+    "Instant",
+    "JsonValue",
+    "Labels",
+    "Page",
+    "QueueName",
+    "Reason",
+    "Request",
+]
+
+T = TypeVar("T")
+
+
+def _instant(value: Any) -> Any:
+    """Accepts integer microseconds (server side) and RFC 3339 text (wire); gives an aware datetime."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return micros_to_datetime(value)
+    if isinstance(value, str):
+        return micros_to_datetime(from_rfc3339(value))
+    return value
+
+
+def _counter(value: Any) -> Any:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 20:
+        return int(value)
+    return value
+
+
+Instant = Annotated[
+    datetime, BeforeValidator(_instant), PlainSerializer(to_rfc3339, return_type=str, when_used="json")
+]
+Counter = Annotated[int, BeforeValidator(_counter), PlainSerializer(str, return_type=str, when_used="json")]
+Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
+BusinessKey = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+HandlerName = Annotated[
+    str, StringConstraints(max_length=128, pattern=r"^[a-z][a-z0-9_]{0,62}(\.[a-z][a-z0-9_]{0,62})*$")
+]
+QueueName = Annotated[
+    str, StringConstraints(max_length=128, pattern=r"^[a-z][a-z0-9_]{0,62}(\.[a-z][a-z0-9_]{0,62})*$")
+]
+Reason = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Labels = dict[
+    Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,62}$")],
+    Annotated[str, StringConstraints(max_length=200)],
+]
+
+
+class Request(BaseModel):
+    """A body that a caller sends."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Answer(BaseModel):
+    """A body that the server sends."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=False)
+
+
+class ErrorDetail(Answer):
+    field: str
+    reason: str
+
+
+class ErrorBody(Answer):
+    code: str
+    message: str
+    details: list[ErrorDetail] = []
+
+
+class Page(Answer, Generic[T]):
+    """Newest first; `next_cursor` is absent at the end."""
+
+    items: list[T]
+    next_cursor: str | None = None

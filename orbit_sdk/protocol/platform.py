@@ -1,0 +1,42 @@
+"""Wire models of credentials and of the server itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from orbit_sdk.protocol.common import Answer, Id, Instant, Request
+
+
+class CreateCredential(Request):
+    """`submit_queues`, `consume_queues`: names, or `["*"]`. `signal_definitions`: definition ids, or `["*"]`."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    permissions: Annotated[list[str], Field(max_length=64)]
+    submit_queues: Annotated[list[str], Field(max_length=1000)] = []
+    consume_queues: Annotated[list[str], Field(max_length=1000)] = []
+    signal_definitions: Annotated[list[str], Field(max_length=1000)] = []
+    expires_at: Instant | None = None
+
+
+class Credential(Answer):
+    id: Id
+    name: str
+    permissions: list[str]
+    submit_queues: list[str]
+    consume_queues: list[str]
+    signal_definitions: list[str]
+    created_at: Instant
+    expires_at: Instant | None = None
+    revoked_at: Instant | None = None
+
+
+class CreatedCredential(Credential):
+    """The only answer that ever carries the token."""
+
+    token: str
+
+
+class Revoke(Request):
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=1000)]

@@ -1,0 +1,164 @@
+"""Wire models of tasks, their attempts and their reviews."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from orbit_sdk.protocol.common import (
+    Answer,
+    BusinessKey,
+    Counter,
+    HandlerName,
+    Id,
+    IdempotencyKey,
+    Instant,
+    Labels,
+    QueueName,
+    Reason,
+    Request,
+)
+from orbit_sdk.protocol.workflows import Basis, Version
+
+TaskState = Literal[
+    "SCHEDULED",
+    "READY",
+    "OFFERED",
+    "RUNNING",
+    "RETRY_WAIT",
+    "VERIFYING",
+    "CANCELLING",
+    "NEEDS_REVIEW",
+    "SUCCEEDED",
+    "FAILED",
+    "CANCELLED",
+    "EXPIRED",
+]
+RecoveryName = Literal["READ_ONLY", "IDEMPOTENT", "VERIFIABLE", "MARKED", "CONSERVATIVE"]
+DurationMs = Annotated[int, Field(ge=1, le=366 * 24 * 3600 * 1000)]
+
+
+class RetryPolicy(Request):
+    """How often and how fast an attempt is repeated; every field has the documented default."""
+
+    max_attempts: Annotated[int, Field(ge=1, le=20)] = 5
+    backoff_ms: DurationMs = 1000
+    factor_percent: Annotated[int, Field(ge=100, le=1000)] = 200
+    max_backoff_ms: DurationMs = 600_000
+    jitter_percent: Annotated[int, Field(ge=0, le=100)] = 20
+
+
+class SubmitTask(Request):
+    """One piece of work. At most one of `delay_ms` and `run_at`; neither means now."""
+
+    queue: QueueName
+    handler: HandlerName
+    handler_version: Version
+    parameters: dict[str, JsonValue] = {}
+    parameters_version: Version = 1
+    recovery: RecoveryName = "CONSERVATIVE"
+    can_verify: bool = False
+    delay_ms: DurationMs | None = None
+    run_at: Instant | None = None
+    start_within_ms: DurationMs | None = None
+    attempt_timeout_ms: DurationMs = 60_000
+    total_timeout_ms: DurationMs = 7 * 24 * 3600 * 1000
+    retry: RetryPolicy = RetryPolicy()
+    priority: Annotated[int, Field(ge=0, le=9)] = 5
+    business_key: BusinessKey | None = None
+    concurrency_key: BusinessKey | None = None
+    fairness_key: BusinessKey | None = None
+    labels: Labels = {}
+
+
+class SubmitItem(SubmitTask):
+    idempotency_key: IdempotencyKey
+
+
+class SubmitBatch(Request):
+    items: Annotated[list[SubmitItem], Field(min_length=1, max_length=1000)]
+
+
+class Task(Answer):
+    id: Id
+    queue: str
+    handler: str
+    handler_version: int
+    state: TaskState
+    cancel_requested: bool
+    priority: int
+    attempts_used: int
+    attempts_max: int
+    revision: Counter
+    review_class: str | None = None
+    error_code: str | None = None
+    due_at: Instant | None = None
+    business_key: str | None = None
+    workflow_id: Id | None = None
+    step_key: str | None = None
+    round: int | None = None
+    created_at: Instant
+    settled_at: Instant | None = None
+
+
+class TaskError(Answer):
+    code: str
+    message: str | None = None
+
+
+class Evidence(Answer):
+    """A late or contradicting report: stored, shown, never applied by itself."""
+
+    id: Id
+    attempt_id: Id | None = None
+    kind: str
+    contradiction: bool
+    at: Instant
+    body: JsonValue = None
+
+
+class TaskDetail(Task):
+    parameters: JsonValue = None
+    parameters_version: int = 1
+    result: JsonValue = None
+    error: TaskError | None = None
+    effect_key: str
+    recovery: str
+    labels: dict[str, str] = {}
+    retry_of: Id | None = None
+    evidence: list[Evidence] = []
+
+
+class Attempt(Answer):
+    id: Id
+    attempt_no: int
+    generation: Counter
+    kind: Literal["RUN", "VERIFY"]
+    state: Literal["OFFERED", "RUNNING", "CLOSED"]
+    outcome: str | None = None
+    charged: bool
+    worker: str | None = None
+    build: str | None = None
+    offered_at: Instant
+    started_at: Instant | None = None
+    marked_at: Instant | None = None
+    closed_at: Instant | None = None
+    error: JsonValue = None
+
+
+class CancelTask(Request):
+    reason: Reason
+
+
+class ResolveTask(Request):
+    """A person's decision on a standalone task in review. RETRY makes a new task with `retry_of`."""
+
+    verdict: Literal["SUCCEEDED", "FAILED", "CANCELLED", "RETRY"]
+    expected_revision: Counter
+    reason: Reason
+    basis: Basis
+    evidence: str | None = Field(default=None, max_length=4000)
+    result: JsonValue = None
+    code: str | None = None
+    message: str | None = None

@@ -1,0 +1,226 @@
+"""Wire models of workflow instances, their steps, signals, control and reviews."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from orbit_sdk.protocol.common import (
+    Answer,
+    BusinessKey,
+    Counter,
+    ErrorBody,
+    Id,
+    IdempotencyKey,
+    Instant,
+    Labels,
+    Reason,
+    Request,
+)
+
+WorkflowState = Literal["RUNNING", "WAITING", "CANCELLING", "NEEDS_REVIEW", "SUCCEEDED", "FAILED", "CANCELLED"]
+StepStateName = Literal[
+    "PENDING",
+    "WAITING_TASK",
+    "WAITING_SIGNAL",
+    "WAITING_TIME",
+    "COMPLETED",
+    "FAILED",
+    "SKIPPED",
+    "NEEDS_REVIEW",
+    "STOPPED",
+]
+Basis = Literal["PROVEN", "ACCEPTED_RISK"]
+Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class StartWorkflow(Request):
+    """`version` absent: the current version, resolved once at first acceptance."""
+
+    definition_id: str
+    version: Version | None = None
+    input: JsonValue
+    parameters_version: Version = 1
+    business_key: BusinessKey | None = None
+    labels: Labels = {}
+
+
+class StartItem(StartWorkflow):
+    idempotency_key: IdempotencyKey
+
+
+class StartBatch(Request):
+    items: Annotated[list[StartItem], Field(min_length=1, max_length=1000)]
+
+
+class Workflow(Answer):
+    """The summary; `paused` and `cancel_requested` are shown beside the state."""
+
+    id: Id
+    definition_id: str
+    definition_version: int
+    state: WorkflowState
+    paused: bool
+    cancel_requested: bool
+    control_version: Counter
+    revision: Counter
+    business_key: str | None = None
+    started_at: Instant
+    ended_at: Instant | None = None
+
+
+class WorkflowError(Answer):
+    code: str
+    message: str
+
+
+class WorkflowDetail(Workflow):
+    input: JsonValue
+    output: JsonValue = None
+    error: WorkflowError | None = None
+    labels: dict[str, str] = {}
+    started_by: str
+    parameters_version: int = 1
+
+
+class BatchItem(Answer):
+    """One result per item, in input order: either the workflow (or task) id or an error."""
+
+    id: Id | None = None
+    error: ErrorBody | None = None
+
+
+class BatchResult(Answer):
+    items: list[BatchItem]
+
+
+class Step(Answer):
+    """One user-defined step as it stands: `task_state` is the task's own phase."""
+
+    key: str
+    kind: str
+    title: str | None = None
+    state: StepStateName
+    activation_id: Id | None = None
+    activation_no: int = 0
+    revision: Counter = 0
+    reason: str | None = None
+    review_class: str | None = None
+    exit: str | None = None
+    task_id: Id | None = None
+    task_state: str | None = None
+    round: int | None = None
+    signal: str | None = None
+    match: str | None = None
+    due_at: Instant | None = None
+    deadline_at: Instant | None = None
+    opened_at: Instant | None = None
+    closed_at: Instant | None = None
+
+
+class StepDetail(Step):
+    result: JsonValue = None
+    failure: JsonValue = None
+
+
+class Steps(Answer):
+    workflow_id: Id
+    revision: Counter
+    items: list[Step]
+
+
+class SendSignal(Request):
+    """The Idempotency-Key is the signal's identity. `step_key` or `activation_id` address it narrowly."""
+
+    signal: str
+    match: str
+    body: JsonValue
+    parameters_version: Version = 1
+    step_key: str | None = None
+    activation_id: Id | None = None
+    expires_at: Instant | None = None
+    evidence: str | None = Field(default=None, max_length=1000)
+
+
+class Signal(Answer):
+    id: Id
+    workflow_id: Id
+    signal: str
+    match: str
+    state: Literal["PENDING", "CONSUMED", "REJECTED", "EXPIRED"]
+    disposition: str | None = None
+    revision: Counter
+    accepted_at: Instant
+    expires_at: Instant | None = None
+    step_key: str | None = None
+    consumed_wait_id: Id | None = None
+
+
+class Control(Request):
+    """Pause, resume, cancel. The Idempotency-Key is the operation id. A cancel may leave the version out."""
+
+    expected_control_version: Counter | None = None
+    reason: Reason
+
+
+class ControlResult(Answer):
+    workflow: Workflow
+    effects_kept: list[str] = []
+
+
+class DecideReview(Request):
+    """A person's decision on a step in review; the Idempotency-Key is the operation id."""
+
+    verdict: Literal["SUCCEEDED", "FAILED", "RERUN"]
+    expected_revision: Counter
+    reason: Reason
+    basis: Basis
+    evidence: str | None = Field(default=None, max_length=4000)
+    result: JsonValue = None
+    code: str | None = None
+    message: str | None = None
+
+
+class ReviewItem(Answer):
+    """One thing that waits for a person: a step of a workflow, or a standalone task."""
+
+    kind: Literal["STEP", "TASK"]
+    workflow_id: Id | None = None
+    step_key: str | None = None
+    task_id: Id | None = None
+    review_class: str
+    reason: str | None = None
+    revision: Counter
+    since: Instant
+    business_key: str | None = None
+    definition_id: str | None = None
+    handler: str | None = None
+    allowed: list[str] = []
+    guide: str | None = None
+
+
+class EventSummary(Answer):
+    """One timeline event without its payload."""
+
+    id: Id
+    workflow_id: Id
+    aggregate_kind: Literal["workflow", "workflow_step", "workflow_signal"]
+    aggregate_id: Id
+    aggregate_revision: Counter
+    type: str
+    state_scope: Literal["WORKFLOW", "STEP", "SIGNAL"]
+    state: str
+    step_key: str | None = None
+    occurred_at: Instant
+
+
+class EventDetail(EventSummary):
+    payload: dict[str, JsonValue]
+
+
+class EventPage(Answer):
+    workflow_id: Id
+    revision: Counter
+    items: list[EventSummary]
+    next_cursor: str | None = None
