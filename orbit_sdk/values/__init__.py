@@ -1,1 +1,4 @@
-"""What everybody shares: shapes of ids and instants, canonical JSON, limits and defaults."""
+"""What everybody shares: ids, instants, strict and canonical JSON, names, limits, defaults.
+
+Pure: nothing here reads a clock, a random source or the network.
+"""
