@@ -8,7 +8,7 @@ because its id is derived from that meaning.
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, MetaData, Table
+from sqlalchemy import Column, Index, MetaData, Table, text
 
 from orbit_server.storage.columns import body, flag, ident, instant, label, lock_seq, number, small, word
 
@@ -313,7 +313,7 @@ tasks = _table(
         "blocked",
         "handler",
         "handler_version",
-        "priority",
+        text("priority DESC"),
         "virtual_start",
         "id",
     ),

@@ -1,0 +1,43 @@
+"""Faults: what can go wrong with a transaction, told apart by what it means for the group."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Protocol
+
+
+class Fault(Enum):
+    """What a failed transaction means."""
+
+    TRANSIENT = "transient"
+    """Nothing was applied; trying again may help (deadlock, lock wait, certification, server away)."""
+    DUPLICATE = "duplicate"
+    """Nothing was applied; a racer wrote a row of the same key: trying again finds it."""
+    UNKNOWN = "unknown"
+    """It failed at COMMIT: it may have been applied."""
+    FATAL = "fatal"
+    """The database file can no longer be trusted to keep what it says; the process must end."""
+    BROKEN = "broken"
+    """Trying again cannot help: a bug, or a value that the database refuses."""
+
+
+class TransactionFailed(Exception):
+    """One run of a transaction failed. `cause` is the driver's error."""
+
+    def __init__(self, fault: Fault, cause: BaseException) -> None:
+        super().__init__(f"{fault.value}: {cause}")
+        self.fault = fault
+        self.cause = cause
+
+
+class Faults(Protocol):
+    """The seam where tests put in failures: each call may raise what a driver would raise."""
+
+    def statement(self, sql: str) -> None:
+        """Before a statement of a write transaction is sent."""
+
+    def before_commit(self) -> None:
+        """Before COMMIT is sent: raising means that it never arrived."""
+
+    def after_commit(self) -> None:
+        """After COMMIT succeeded: raising means that its answer was lost."""
