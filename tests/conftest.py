@@ -16,9 +16,12 @@ from tests.databases import MariaDb, may_do_without_mariadb, running_mariadb
 from tests.databases import sqlite_url as new_sqlite_url
 
 # Timing is never judged: a shared machine may stall for longer than any deadline.
-settings.register_profile("orbit", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile(
+    "orbit", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
 settings.register_profile("thorough", settings.get_profile("orbit"), max_examples=2000)
 settings.load_profile(os.environ.get("ORBIT_HYPOTHESIS", "orbit"))
+
 
 @pytest.fixture(scope="session")
 def server_folder() -> Iterator[Path]:

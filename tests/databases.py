@@ -141,7 +141,9 @@ class MariaDb:
                 raise
 
     def _connect(self) -> pymysql.connections.Connection[pymysql.cursors.Cursor]:
-        return pymysql.connect(host="127.0.0.1", port=self.port, user=USER, autocommit=True, connect_timeout=5)
+        return pymysql.connect(
+            host="127.0.0.1", port=self.port, user=USER, autocommit=True, connect_timeout=5
+        )
 
     def _install(self, data: Path) -> None:
         program = find("mariadb-install-db")
@@ -164,7 +166,8 @@ class MariaDb:
             shutil.rmtree(data, ignore_errors=True)
             raise RuntimeError(f"mariadb-install-db failed:\n{done.stdout.decode()}{done.stderr.decode()}")
         (self.folder / "init.sql").write_text(
-            f"CREATE USER IF NOT EXISTS {USER}@'127.0.0.1';\nGRANT ALL PRIVILEGES ON *.* TO {USER}@'127.0.0.1';\n"
+            f"CREATE USER IF NOT EXISTS {USER}@'127.0.0.1';\n"
+            f"GRANT ALL PRIVILEGES ON *.* TO {USER}@'127.0.0.1';\n"
         )
 
     def _spawn(self, data: Path) -> subprocess.Popen[bytes]:
@@ -188,7 +191,7 @@ class MariaDb:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=_dying_with_parent(),
+            preexec_fn=_dying_with_parent(),  # noqa: PLW1509  # one system call, takes no lock
         )
 
     def _await_answer(self) -> bool:

@@ -19,7 +19,7 @@ class KeptTo(ProtectedContract):
 
     type_name = "kept_to"
 
-    def check(self, graph: grimp.ImportGraph, verbose: bool) -> ContractCheck:  # noqa: FBT001  # import-linter's
+    def check(self, graph: grimp.ImportGraph, verbose: bool) -> ContractCheck:
         """Check the contract against `graph`."""
         fields: Any = self  # import-linter replaces its field descriptors by plain values
         fields.protected_modules = list(self._present(graph, fields.protected_modules))
@@ -28,4 +28,6 @@ class KeptTo(ProtectedContract):
 
     @staticmethod
     def _present(graph: grimp.ImportGraph, expressions: Iterable[Any]) -> Iterable[Any]:
-        return (each for each in expressions if each.has_wildcard_expression() or each.expression in graph.modules)
+        return (
+            each for each in expressions if each.has_wildcard_expression() or each.expression in graph.modules
+        )

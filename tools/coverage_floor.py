@@ -61,7 +61,10 @@ def measured() -> list[Coverage]:
         command = [sys.executable, "-m", "coverage", "json", "--quiet", "-o", str(target)]
         subprocess.run(command, check=True, cwd=ROOT)
         files = json.loads(target.read_text())["files"]
-    return [_sum(part, [each["summary"] for path, each in files.items() if path.startswith(f"{part}/")]) for part in PARTS]
+    return [
+        _sum(part, [each["summary"] for path, each in files.items() if path.startswith(f"{part}/")])
+        for part in PARTS
+    ]
 
 
 def _sum(part: str, summaries: list[dict[str, int]]) -> Coverage:

@@ -33,7 +33,10 @@ def install() -> bool:
     prefix: list[str] = []
     if os.geteuid() != 0:
         sudo = shutil.which("sudo")
-        if sudo is None or subprocess.run([sudo, "-n", "true"], capture_output=True, check=False).returncode != 0:
+        if (
+            sudo is None
+            or subprocess.run([sudo, "-n", "true"], capture_output=True, check=False).returncode != 0
+        ):
             return False
         prefix = [sudo, "-n"]
     print(f"mariadbd is missing: installing {PACKAGE}", file=sys.stderr)

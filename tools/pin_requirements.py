@@ -41,13 +41,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         venv.create(folder / "env", with_pip=True)
-        python = folder / "env" / "bin" / "python"
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--upgrade", "pip", "pip-tools"], check=True)
+        python = str(folder / "env" / "bin" / "python")
+        subprocess.run(
+            [python, "-m", "pip", "install", "--quiet", "--upgrade", "pip", "pip-tools"], check=True
+        )
         constraint: tuple[str, ...] = ()
         for name, options in SETS.items():
             output = folder / f"{name}.txt"
             command = [python, "-m", "piptools", "compile", *COMMON, *options, *constraint]
-            subprocess.run([*command, "--output-file", output, "pyproject.toml"], check=True, cwd=ROOT)
+            subprocess.run([*command, "--output-file", str(output), "pyproject.toml"], check=True, cwd=ROOT)
             constraint = constraint or ("--constraint", str(output))
             (TARGET / f"{name}.txt").write_text(BANNER + "\n" + output.read_text())
             print(f"requirements/{name}.txt written")
