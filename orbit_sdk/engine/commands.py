@@ -5,11 +5,12 @@ Each command carries all it needs, ids and random bits included, so that `decide
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
-from orbit_sdk.engine.state import ReviewClass, Signal
-from orbit_sdk.values import IdSeed, Json
+from orbit_sdk.engine.state import ReviewClass, Signal, SignalBody
+from orbit_sdk.values.ids import IdSeed
+from orbit_sdk.values.json_strict import Json
 
 
 class TaskPhase(StrEnum):
@@ -63,10 +64,16 @@ class ApplyReport:
 
 @dataclass(frozen=True, slots=True)
 class AcceptSignal:
-    """A signal whose type and body the caller has already checked; `signal.state` is PENDING."""
+    """A signal whose type and body the caller has already checked; `signal.state` is PENDING.
+
+    `signal.accepted_at` is set by the decision to its `now`. `reports`: the newest stored fact of the live task of
+    each POLL, so that a query result that was stored before the receipt wins over it.
+    """
 
     signal: Signal
+    body: SignalBody
     seed: IdSeed
+    reports: tuple[TaskReport, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,4 +172,6 @@ class EngineLimits:
     transitions: int = 64
     pending_signals: int = 1024
     payload_bytes: int = 256 * 1024
-    extra: dict[str, int] = field(default_factory=dict)
+
+
+DEFAULT_ENGINE_LIMITS = EngineLimits()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orbit_sdk.definition import FactKey
+from orbit_sdk.definition.expressions import FactKey
 from orbit_sdk.engine.state import Instance, Signal, Step
-from orbit_sdk.values import Detail, Json
+from orbit_sdk.errors import Code, Detail
+from orbit_sdk.values.json_strict import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +21,10 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class CreateTask:
-    """Order: create the Pulse task of an activation. Instants are absolute; `gate` is true while paused.
+    """Order: create the Pulse task of an activation. Instants are absolute.
+    Its gate is open: a paused instance creates no tasks.
 
-    `effect_key` is hash(root, step key, round) and is the same over re-activations. `attempts_max` is what is left.
+    `handler` is the handler's name. `effect_key` is derived from (root, step key, round) and is the same over re-activations. `attempts_max` is what is left.
     """
 
     task_id: str
@@ -150,17 +152,21 @@ class Decision:
 class Refusal:
     """The command is not allowed now; nothing changes. `code` is a code of `orbit_sdk.errors`."""
 
-    code: str
+    code: Code
     message: str
     details: tuple[Detail, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The decision needs facts (or closed steps) the caller did not load; load them and decide again."""
+    """The decision needs facts, closed steps (by key) or signal bodies (by signal id) that the caller did not load.
+
+    Load them and decide again; everything that is known to be needed is named at once.
+    """
 
     facts: frozenset[FactKey] = frozenset()
     steps: frozenset[str] = frozenset()
+    signals: frozenset[str] = frozenset()
 
 
 Answer = Decision | Refusal | Missing

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from orbit_sdk.values.json_strict import Json
+
 
 class InstanceState(StrEnum):
     """The summary of an instance, computed from facts in the order of `engine.summary`."""
@@ -71,7 +73,9 @@ class Instance:
 
     `stopping` names the step whose definite failure is being settled; the instance becomes FAILED when all that was
     started is settled. `checkpoint` holds the exits that a long advance, or a pause, still has to follow, each as
-    `"<step key>:<exit>"`; `advance_due_at` is set exactly while it must be continued by a scan.
+    `"<step key>:<exit>"`, or `"<step key>:round"` for a round of a POLL that fell due during a pause;
+    `advance_due_at` is set exactly while it must be continued by a scan. `effect_root` is what effect keys are made
+    from: the id of this instance, or of the origin whose effects a restart keeps.
     """
 
     id: str
@@ -80,6 +84,7 @@ class Instance:
     definition_version: int
     state: InstanceState
     started_at: int
+    effect_root: str
     paused: bool = False
     cancel_requested: bool = False
     stopping: str | None = None
@@ -133,7 +138,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """The hot part of one accepted signal; its body and meta are facts."""
+    """The hot part of one accepted signal; `match_key` is `engine.matching.match_key(value)`.
+
+    `leftover_of` is the step key of the wait that closed while this signal was pending and unaddressed.
+    """
 
     id: str
     instance_id: str
@@ -152,8 +160,19 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
+class SignalBody:
+    """The cold part of a signal: its body, and `meta` = {"actor", "accepted_at" (RFC 3339), "signal_id"}."""
+
+    body: Json
+    meta: Json
+
+
+@dataclass(frozen=True, slots=True)
 class State:
-    """What one decision sees: the head, the *live* steps by step key, and the PENDING signals (oldest first).
+    """What one decision sees: the head, the *live* steps by step key, and all PENDING signals (oldest first).
+
+    `bodies` holds the bodies of pending signals where the caller loaded them; a decision that consumes one that is
+    not there answers `Missing(signals=…)`.
 
     `closed` maps step keys to their latest, no longer live activation where the caller loaded it (re-activation
     of a settled step, reads); an advance never needs it.
@@ -163,3 +182,4 @@ class State:
     steps: Mapping[str, Step] = field(default_factory=dict)
     signals: tuple[Signal, ...] = ()
     closed: Mapping[str, Step] = field(default_factory=dict)
+    bodies: Mapping[str, SignalBody] = field(default_factory=dict)

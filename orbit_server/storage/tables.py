@@ -138,6 +138,7 @@ instances = _table(
     ident("definition_key"),
     word("definition_id"),
     number("definition_version"),
+    ident("effect_root"),
     word("state", 24),
     flag("paused"),
     flag("cancel_requested"),
