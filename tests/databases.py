@@ -149,11 +149,14 @@ class MariaDb:
         program = find("mariadb-install-db")
         if program is None:
             raise MariaDbMissing("mariadb-install-db is missing")
+        # Two servers that share a temporary folder delete each other's files.
+        (self.folder / "tmp").mkdir(exist_ok=True)
         done = subprocess.run(
             [
                 program,
                 "--no-defaults",
                 f"--datadir={data}",
+                f"--tmpdir={self.folder / 'tmp'}",
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
                 "--skip-name-resolve",
@@ -179,6 +182,7 @@ class MariaDb:
                 program,
                 "--no-defaults",
                 f"--datadir={data}",
+                f"--tmpdir={self.folder / 'tmp'}",
                 f"--port={self.port}",
                 f"--socket={self.folder / 'socket'}",
                 f"--pid-file={self.folder / 'pid'}",
