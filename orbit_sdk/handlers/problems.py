@@ -1,0 +1,85 @@
+"""The one error that the author of a handler or a workflow meets before anything runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import PurePath
+from types import CodeType, FrameType
+
+from orbit_sdk.check.diagnostics import Place
+from orbit_sdk.errors import Code, OrbitError
+
+__all__ = ["BuildError", "Place", "Problem", "caller_place", "function_place"]
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One misuse: a stable code, what was found, what to write instead, and where in the author's source."""
+
+    code: str
+    found: str
+    instead: str
+    place: Place | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place is not None else ""
+        return f"{where}{self.code}: {self.found}\n  Instead: {self.instead}"
+
+
+class BuildError(OrbitError):
+    """A declaration or a workflow cannot be built. `problems` holds every misuse seen, in order."""
+
+    code = Code.INVALID_ARGUMENT
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        if not problems:
+            raise ValueError("a BuildError needs a problem")
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
+
+    @property
+    def reason(self) -> str:
+        """The stable code of the first problem."""
+        return self.problems[0].code
+
+    @property
+    def place(self) -> Place | None:
+        """Where the first problem is."""
+        return self.problems[0].place
+
+
+def caller_place() -> Place | None:
+    """The innermost position outside of Orbit and pydantic: the author's own line."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to the caller
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if name not in (_PACKAGE, "pydantic", "typing", "contextlib", "functools"):
+            return _position(frame.f_code, frame.f_lasti, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+def function_place(function: object) -> Place | None:
+    """Where a function, or what a decorator made of it, is written."""
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, CodeType):
+        return None
+    return Place(_shorten(code.co_filename), code.co_firstlineno, 1)
+
+
+def _position(code: CodeType, last: int, line: int) -> Place:
+    column = 0
+    found = next(islice(code.co_positions(), max(last, 0) // 2, None), None)
+    if found is not None and found[0] is not None:
+        line, column = found[0], found[2] or 0
+    return Place(_shorten(code.co_filename), line, column + 1)
+
+
+def _shorten(file: str) -> str:
+    """Interactive cells keep their name; files lose nothing but a leading `./`."""
+    return file if file.startswith("<") else str(PurePath(file))
