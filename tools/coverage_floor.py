@@ -72,8 +72,8 @@ def _sum(part: str, summaries: list[dict[str, int]]) -> Coverage:
         part=part,
         lines=sum(each["num_statements"] for each in summaries),
         covered_lines=sum(each["covered_lines"] for each in summaries),
-        branches=sum(each["num_branches"] for each in summaries),
-        covered_branches=sum(each["covered_branches"] for each in summaries),
+        branches=sum(each.get("num_branches", 0) for each in summaries),
+        covered_branches=sum(each.get("covered_branches", 0) for each in summaries),
     )
 
 
