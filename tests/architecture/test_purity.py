@@ -18,7 +18,7 @@ PURE_PACKAGES = tuple(
     f"orbit_sdk/{name}"
     for name in ("values", "definition", "protocol", "calendar", "engine", "check", "handlers", "builder")
 )
-PURE_SERVER_MODULES = frozenset({"lifecycle.py", "decide.py"})
+PURE_SERVER_MODULES = frozenset({"lifecycle", "decide"})  # a module or a package of that name
 FORBIDDEN_CALLS = frozenset(
     {"now", "today", "utcnow", "random", "urandom", "uuid1", "uuid4", "time_ns", "monotonic"}
 )
@@ -26,7 +26,9 @@ FORBIDDEN_BUILTINS = frozenset({"open", "print", "input", "hash", "eval", "exec"
 
 
 def pure_files() -> list[Path]:
-    in_server = [path for path in python_files("orbit_server") if path.name in PURE_SERVER_MODULES]
+    in_server = [
+        path for path in python_files("orbit_server") if PURE_SERVER_MODULES & set(path.with_suffix("").parts)
+    ]
     return python_files(*PURE_PACKAGES) + in_server
 
 
