@@ -30,6 +30,41 @@ from orbit_sdk.definition.base import (
 from orbit_sdk.definition.expressions import Condition, Expression, Located
 from orbit_sdk.definition.value_types import TypeSchema
 
+__all__ = [
+    "BranchNode",
+    "BranchOnNode",
+    "BranchWhenNode",
+    "DelayNode",
+    "EndError",
+    "EndNode",
+    "EqualsCase",
+    "Exit",
+    "FailNode",
+    "FailureTarget",
+    "FinalSignal",
+    "Goto",
+    "JoinNode",
+    "MergeInput",
+    "MergeNode",
+    "Node",
+    "ParallelNode",
+    "PollNode",
+    "PollStates",
+    "Priority",
+    "Retry",
+    "ReviewGuide",
+    "SucceedNode",
+    "TaskNode",
+    "TimerNode",
+    "Title",
+    "UntilNode",
+    "WaitNode",
+    "WhenCase",
+    "WorkNode",
+    "exits",
+    "expressions_of",
+]
+
 Title: TypeAlias = Annotated[str, Field(min_length=1, max_length=200)]
 Priority: TypeAlias = Annotated[int, Field(ge=0, le=9)]
 
@@ -312,7 +347,8 @@ def exits(node: Node) -> tuple[Exit, ...]:
         case PollNode():
             return (("next", node.next), *_failure_exit("on_failed", node.on_failed))
         case BranchOnNode() | BranchWhenNode():
-            cases = tuple((f"cases.{index}", case.next) for index, case in enumerate(node.cases))
+            listed: tuple[EqualsCase | WhenCase, ...] = node.cases
+            cases = tuple((f"cases.{index}", case.next) for index, case in enumerate(listed))
             return cases if node.otherwise is None else (*cases, ("otherwise", node.otherwise))
         case ParallelNode():
             return tuple((f"arms.{name}", node.arms[name]) for name in sorted(node.arms))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -75,6 +76,7 @@ _TYPE_TAGS: Final = frozenset(
         *("string", "integer", "number", "boolean", "null"),
     )
 )
+_EXPECTED: Final = {"True": "true", "False": "false"}
 _REASONS: Final[dict[str, str]] = {
     "missing": "is missing",
     "extra_forbidden": "is not a field of this object",
@@ -115,14 +117,24 @@ def _reason(found: ErrorDetails, loc: tuple[PathPart, ...]) -> str:
         return REFUSED_KEYWORDS[str(loc[-1])]
     if kind == "value_type":
         return _not_a_type(value)
-    if kind == "literal_error" and loc[-1] == "format" and isinstance(value, str):
-        return REFUSED_FORMATS.get(value, f"is not a known format; known are {found['ctx']['expected']}")
     if kind == "literal_error":
-        return f"must be {found['ctx']['expected']}"
+        expected = str(found.get("ctx", {}).get("expected"))
+        if loc[-1:] == ("format",) and isinstance(value, str):
+            return REFUSED_FORMATS.get(value, f"is not a known format; known are {expected}")
+        return f"must be {_EXPECTED.get(expected, expected)}"
     if kind in _REASONS:
         return _REASONS[kind]
-    message = found["msg"]
-    return message.replace("Input should", "should").replace("String should", "should")
+    if kind in ("too_short", "too_long"):
+        return _size_reason(kind, found.get("ctx", {}))
+    if kind == "string_pattern_mismatch":
+        return f"does not match {found.get('ctx', {}).get('pattern')}"
+    return found["msg"].replace("Input should", "should").replace("String should", "should")
+
+
+def _size_reason(kind: str, context: Mapping[str, Any]) -> str:
+    if kind == "too_short":
+        return f"has {context.get('actual_length')} entries; at least {context.get('min_length')} are needed"
+    return f"has too many entries; at most {context.get('max_length')} are allowed"
 
 
 def _not_a_type(value: Any) -> str:

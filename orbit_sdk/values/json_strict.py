@@ -22,7 +22,7 @@ from orbit_sdk.values.paths import PathPart, field_path
 
 __all__ = ["Json", "parse_json"]
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _SUSPECT_TEXT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -104,20 +104,16 @@ def parse_json(data: bytes | str, *, max_bytes: int, max_depth: int = DEFAULT_LI
 def _text_of(data: bytes | str, max_bytes: int) -> str:
     if isinstance(data, str):
         try:
-            size = len(data.encode())
+            data = data.encode()
         except UnicodeEncodeError:
             raise InvalidArgument.at("$", "holds a lone surrogate") from None
-        text = data
-    else:
-        size = len(data)
-    if size > max_bytes:
-        reason = f"is {size} bytes long; the limit is {max_bytes}"
+    if len(data) > max_bytes:
+        reason = f"is {len(data)} bytes long; the limit is {max_bytes}"
         raise PayloadTooLarge(f"the document {reason}", [Detail("$", reason)])
-    if not isinstance(data, str):
-        try:
-            text = data.decode()
-        except UnicodeDecodeError as error:
-            raise InvalidArgument.at("$", f"is not UTF-8 (byte {error.start})") from None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidArgument.at("$", f"is not UTF-8 (byte {error.start})") from None
     if text.startswith("\ufeff"):
         raise InvalidArgument.at("$", "begins with a byte order mark")
     return text
