@@ -1,0 +1,20 @@
+"""Ids that follow from what they name."""
+
+from __future__ import annotations
+
+from orbit_sdk.values.ids import Id, derive_id
+
+
+def queue_id_of(namespace_id: Id, queue: str) -> Id:
+    """The id of a queue's row, whether or not the row exists yet."""
+    return derive_id(namespace_id, queue)
+
+
+def retry_id_of(task_id: Id) -> Id:
+    """The id of the one task that may retry a task: a second retry of it cannot exist."""
+    return derive_id("retry", task_id)
+
+
+def evidence_id_of(attempt_id: Id, digest: str) -> Id:
+    """The same report of one attempt is one piece of evidence, however often it comes."""
+    return derive_id("evidence", attempt_id, digest)

@@ -1,0 +1,165 @@
+"""The rows of a task as frozen values; every field is the column of that name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbit_sdk.values.ids import Id
+from orbit_server.pulse.tasks.lifecycle import (
+    AttemptKind,
+    AttemptState,
+    Recovery,
+    ReviewClass,
+    Said,
+    TaskState,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The hot row. Instants are UTC microseconds, durations milliseconds.
+
+    `blocked` is a set of `Block` causes, meaningful while READY or waiting to be verified. `due_at`,
+    `deadline_at` and `lease_until` are set exactly while a loop has to look at them. `attempts_used` counts
+    charged starts; `effect_possible` says that a closed attempt may have had an effect; `late_success` that
+    stored evidence says so. `revision` counts what others must see; leases and renewals do not move it.
+    """
+
+    id: Id
+    namespace_id: Id
+    queue_id: Id
+    queue: str
+    handler: str
+    handler_version: int
+    state: TaskState
+    blocked: int
+    gate: int
+    priority: int
+    virtual_start: int
+    due_at: int | None
+    deadline_at: int | None
+    latest_start_at: int | None
+    total_deadline_at: int | None
+    attempt_timeout_ms: int
+    attempts_used: int
+    attempts_max: int
+    uncharged: int
+    generation: int
+    recovery: Recovery
+    can_verify: bool
+    verify_deadline_at: int | None
+    attempt_id: Id | None
+    lease_until: int | None
+    cancel_requested: bool
+    effect_possible: bool
+    late_success: bool
+    detached: bool
+    review_class: ReviewClass | None
+    error_code: str | None
+    instance_id: Id | None
+    activation_id: Id | None
+    step_key: str | None
+    round: int
+    business_key: str | None
+    concurrency_key: str | None
+    fairness_key: str | None
+    revision: int
+    created_at: int
+    settled_at: int | None
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One authorisation to run or to verify. `generation` rises with every attempt of the task and fences it.
+
+    `nonce` is of the worker process that it was offered to. The lease in force is the task's; `lease_until`
+    here is the one granted with the offer, the start or the last reconnect. `outcome`, `charged` and `error`
+    (canonical JSON) are final once the state is CLOSED, and `session_id` is then null.
+    """
+
+    id: Id
+    task_id: Id
+    namespace_id: Id
+    attempt_no: int
+    generation: int
+    kind: AttemptKind
+    state: AttemptState
+    session_id: Id | None
+    worker: str | None
+    build: str | None
+    nonce: str | None
+    recovery: Recovery
+    offered_at: int
+    started_at: int | None
+    lease_until: int
+    limit_at: int | None
+    marked_at: int | None
+    closed_at: int | None
+    outcome: Said | None
+    charged: bool
+    effect_possible: bool
+    error: str | None
+    permits: str | None
+    asked_generation: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """What was accepted, written once. `parameters`, `policy` and `labels` are canonical JSON.
+
+    `policy` is the effective retry policy in force for the task's whole life (see `RetryPolicy`).
+    """
+
+    task_id: Id
+    parameters: str
+    digest: str
+    policy: str | None
+    effect_key: str
+    labels: str | None
+    parameters_version: int
+    submitted_by: str | None
+    retry_of: Id | None
+    idempotency_id: Id | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """How a settled task ended: exactly one of `result` and `error` (canonical JSON), written once."""
+
+    task_id: Id
+    result: str | None
+    error: str | None
+    digest: str | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was reported beside the decided course: late, different, unusable. `contradiction`: it denies the
+    state.
+    """
+
+    id: Id
+    task_id: Id
+    attempt_id: Id | None
+    namespace_id: Id
+    kind: str
+    body: str | None
+    digest: str | None
+    contradiction: bool
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class InboxRow:
+    """A change of a task that its workflow must see. `state`: PENDING, APPLIED, STALE or ERROR."""
+
+    id: Id
+    namespace_id: Id
+    instance_id: Id
+    task_id: Id
+    activation_id: Id
+    source_revision: int
+    state: str
+    created_at: int
