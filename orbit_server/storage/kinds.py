@@ -88,7 +88,7 @@ class RowKind(Generic[R]):
         row: the frozen dataclass.
         key: the primary key column.
         owner, owner_kind: for members, the column that holds the owner's id and the owner's kind.
-        live: for members, a flag column; only rows where it is 1 are loaded.
+        live: for members, a fixed SQL condition; only rows where it holds are loaded.
         touchable: rows are touched (the table has `lock_seq`) before they are read.
     """
 

@@ -169,7 +169,6 @@ instance_inputs = _table(
     body("labels", null=True),
     label("started_by"),
     body("origin", null=True),
-    ident("effect_root"),
     ident("idempotency_id", null=True),
     body("policy", null=True),
 )
@@ -201,7 +200,6 @@ steps = _table(
     number("attempts_spent"),
     flag("effect_possible"),
     word("signal", null=True),
-    word("match_digest", 64, null=True),
     label("match_key", null=True),
     instant("opened_at"),
     instant("deadline_at", null=True),
@@ -232,7 +230,6 @@ signals = _table(
     ident("namespace_id"),
     ident("instance_id"),
     word("signal"),
-    word("match_digest", 64, null=True),
     label("match_key", null=True),
     word("step_key", 64, null=True),
     ident("activation_id", null=True),
@@ -256,6 +253,7 @@ signal_bodies = _table(
     word("digest", 64),
     label("actor"),
     label("on_behalf_of", null=True),
+    instant("accepted_at"),
     number("parameters_version"),
     body("evidence", null=True),
 )

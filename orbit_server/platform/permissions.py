@@ -1,0 +1,101 @@
+"""The closed set of permissions, and the principal that a request acts as."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from orbit_sdk.errors import NotFound, PermissionDenied
+
+PERMISSIONS: frozenset[str] = frozenset(
+    {
+        "definitions:read",
+        "definitions:publish",
+        "definitions:retire",
+        "workflows:read",
+        "workflows:start",
+        "workflows:signal",
+        "workflows:control",
+        "workflows:recover",
+        "workflows:grant",
+        "workflows:audit:read",
+        "tasks:read",
+        "tasks:submit",
+        "tasks:cancel",
+        "tasks:retry",
+        "tasks:review",
+        "schedules:read",
+        "schedules:manage",
+        "queues:read",
+        "queues:manage",
+        "workers:connect",
+        "workers:manage",
+        "subscriptions:consume",
+        "subscriptions:manage",
+        "credentials:manage",
+        "namespaces:manage",
+        "payloads:read",
+        "act:on-behalf",
+    }
+)
+
+# What the token of a development server may do: everything but reading the audit timeline, which is asked for
+# on purpose because it shows more than the workflow itself.
+DEVELOPMENT_PERMISSIONS: frozenset[str] = PERMISSIONS - {"workflows:audit:read"}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """A set of names that a right is limited to; `"*"` stands for every name."""
+
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> Names:
+        return cls(frozenset(names))
+
+    def __contains__(self, name: object) -> bool:
+        return "*" in self.names or name in self.names
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who acts: one credential of one namespace with its rights. `actor` is what audit rows and signals record."""
+
+    credential_id: str
+    namespace_id: str
+    name: str
+    permissions: frozenset[str]
+    submit_queues: Names
+    consume_queues: Names
+    signal_definitions: Names
+    expires_at: int | None = None
+
+    @property
+    def actor(self) -> str:
+        return self.name
+
+    def allows(self, permission: str) -> bool:
+        return permission in self.permissions
+
+    def require(self, permission: str) -> None:
+        """Raises PermissionDenied naming the permission."""
+        if permission not in self.permissions:
+            raise PermissionDenied(f"this credential lacks the permission {permission}")
+
+    def require_submit(self, queue: str) -> None:
+        if queue not in self.submit_queues:
+            raise PermissionDenied(f"this credential may not submit to the queue {queue!r}")
+
+    def require_signal(self, definition_id: str) -> None:
+        if definition_id not in self.signal_definitions:
+            raise PermissionDenied(f"this credential may not signal workflows of {definition_id!r}")
+
+    def sees_all_queues(self, queues: Iterable[str]) -> bool:
+        """Whichever right the credential has on a queue counts; every queue must be covered."""
+        return all(queue in self.submit_queues or queue in self.consume_queues for queue in queues)
+
+    def require_all_queues(self, queues: Iterable[str], what: str) -> None:
+        """Out of scope is told apart from absent by nobody: raises NotFound."""
+        if not self.sees_all_queues(queues):
+            raise NotFound(f"no such {what}")
