@@ -18,3 +18,8 @@ def retry_id_of(task_id: Id) -> Id:
 def evidence_id_of(attempt_id: Id, digest: str) -> Id:
     """The same report of one attempt is one piece of evidence, however often it comes."""
     return derive_id("evidence", attempt_id, digest)
+
+
+def inbox_id_of(task_id: Id, source_revision: int) -> Id:
+    """The inbox row of one revision of a task."""
+    return derive_id("inbox", task_id, str(source_revision))

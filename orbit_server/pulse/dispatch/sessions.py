@@ -75,7 +75,7 @@ class WorkerSession(Protocol):
     def facts(self) -> SessionFacts: ...
 
     def push(self, offers: Sequence[Offer]) -> None:
-        """Committed offers for this worker. A session that cannot deliver them hands them back with commands."""
+        """Committed offers for this worker. What cannot be delivered is handed back with commands."""
 
     def tell_cancel(self, attempt_ids: Sequence[Id]) -> None:
         """Somebody asked these running attempts to stop."""

@@ -99,7 +99,7 @@ _RANK = {
 
 
 def stricter(left: Recovery, right: Recovery) -> Recovery:
-    """The more conservative of what the task and the worker declare; two of one rank that differ are neither."""
+    """The more conservative of what task and worker declare; two of one rank that differ count as neither."""
     if _RANK[left] != _RANK[right]:
         return left if _RANK[left] > _RANK[right] else right
     return left if left is right else Recovery.CONSERVATIVE

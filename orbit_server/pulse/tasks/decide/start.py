@@ -25,7 +25,10 @@ from orbit_server.pulse.times import PulseTimes
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """Who an attempt is offered to: what is written down of the session, and what its worker declares."""
+    """Who an attempt is offered to: what is written down of the session, and what its worker declares.
+
+    `one_step`: the worker counts on a start with the offer, where the recovery level allows that.
+    """
 
     session_id: Id
     namespace_id: Id
@@ -34,6 +37,7 @@ class Claimant:
     build: str
     recovery: Recovery
     can_verify: bool
+    one_step: bool = False
 
 
 def due(task: Task, now: int) -> Move | None:
@@ -63,13 +67,7 @@ def claimable(task: Task) -> AttemptKind | None:
 
 
 def claim(
-    task: Task,
-    earlier: Iterable[Attempt],
-    who: Claimant,
-    attempt_id: Id,
-    now: int,
-    times: PulseTimes,
-    one_step: bool,
+    task: Task, earlier: Iterable[Attempt], who: Claimant, attempt_id: Id, now: int, times: PulseTimes
 ) -> Move | None:
     """Open an attempt for this session, started at once where that is safe; None when there is nothing to
     claim.
@@ -86,7 +84,7 @@ def claim(
             return expire(task, now)
         if task.late_success and level not in REPEATABLE:
             return Move(to_review(task, now, ErrorCode.LATE_SUCCESS))
-    started = one_step and level in REPEATABLE
+    started = who.one_step and level in REPEATABLE
     limit_at = now + task.attempt_timeout_ms * 1000 if started else None
     lease_until = now + times.lease_ms * 1000
     if limit_at is not None and limit_at < lease_until:

@@ -19,9 +19,7 @@ from orbit_server.pulse.tasks.records import Attempt, Task
 
 
 def may_have_effect(task: Task) -> bool:
-    """A closed attempt may have had an effect, or evidence says so. (`late_success` is never set for
-    READ_ONLY.)
-    """
+    """A closed attempt may have had an effect, or evidence says so (never of a READ_ONLY attempt)."""
     return task.effect_possible or task.late_success
 
 
@@ -38,6 +36,7 @@ def failed(task: Task, now: int, code: str, **changes: object) -> Task:
 
 
 def cancelled(task: Task, now: int, **changes: object) -> Task:
+    """Ended without an effect, because somebody asked for it or nobody waits any more."""
     code = ErrorCode.DETACHED if task.detached else ErrorCode.CANCELLED
     return to(task, TaskState.CANCELLED, now, error_code=code, **changes)
 

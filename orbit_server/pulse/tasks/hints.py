@@ -1,0 +1,44 @@
+"""What the loops of this node learn from a commit. Hints save waiting; the same work is found from rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbit_sdk.values.ids import Id
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReady:
+    """A task may be claimed."""
+
+    task_id: Id
+    namespace_id: Id
+    queue_id: Id
+    queue: str
+    handler: str
+    handler_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class InboxWritten:
+    """A workflow has a change of one of its tasks to see."""
+
+    inbox_id: Id
+    instance_id: Id
+    task_id: Id
+
+
+@dataclass(frozen=True, slots=True)
+class CancelWanted:
+    """The worker of this running attempt should be asked to stop."""
+
+    session_id: Id
+    attempt_id: Id
+
+
+@dataclass(frozen=True, slots=True)
+class OfferWithdrawn:
+    """An offer that was not started is no longer valid; its session may drop it."""
+
+    session_id: Id
+    attempt_id: Id

@@ -1,0 +1,289 @@
+"""What others do to tasks inside their own transaction. Weave uses only this; commands of Pulse end here too.
+
+Every function works on rows the transaction holds: the task named in "tasks", and its attempts named in
+"attempts" (by task id) wherever an open attempt may have to be closed. Every change that a workflow must see
+writes an event and an inbox row with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from orbit_sdk.errors import FailedPrecondition, NotFound
+from orbit_sdk.values.canonical import canonical_json
+from orbit_sdk.values.ids import Id, IdSeed
+from orbit_sdk.values.json_strict import Json
+from orbit_server.pulse.ids import evidence_id_of, inbox_id_of
+from orbit_server.pulse.tasks.decide import start as starting
+from orbit_server.pulse.tasks.decide import stop as stopping
+from orbit_server.pulse.tasks.decide.move import Body, Move, Note
+from orbit_server.pulse.tasks.decide.stop import Resolution, Verdict
+from orbit_server.pulse.tasks.decide.submit import NewTask, submit
+from orbit_server.pulse.tasks.hints import CancelWanted, InboxWritten, OfferWithdrawn, TaskReady
+from orbit_server.pulse.tasks.lifecycle import TERMINAL, AttemptState, ErrorCode, TaskState
+from orbit_server.pulse.tasks.records import Attempt, Evidence, InboxRow, Task, TaskResult
+from orbit_server.pulse.tasks.rows import ATTEMPTS, EVIDENCE, INBOX, TASK_RESULTS, TASK_SPECS, TASKS
+from orbit_server.storage.book import Book
+from orbit_server.storage.events import EventRow
+
+__all__ = [
+    "NewTask",
+    "Resolution",
+    "Verdict",
+    "apply",
+    "cancel_task",
+    "create_task",
+    "detach_task",
+    "error_text",
+    "gate_tasks",
+    "mark_inbox",
+    "open_attempt",
+    "settle_task",
+    "task_of",
+]
+
+_SEEN_BY_WORKFLOWS = TERMINAL | {TaskState.NEEDS_REVIEW}
+_TOLD = _SEEN_BY_WORKFLOWS | {TaskState.CANCELLING, TaskState.VERIFYING, TaskState.RETRY_WAIT}
+_MESSAGES = {
+    ErrorCode.ATTEMPTS_EXHAUSTED: "every attempt failed",
+    ErrorCode.EXPIRED: "no attempt could start in time",
+    ErrorCode.EFFECT_UNKNOWN: "it is not known whether the effect happened",
+    ErrorCode.LATE_SUCCESS: "an attempt that was given up reported success later",
+    ErrorCode.INVALID_RESULT: "the handler returned a value that cannot be used",
+    ErrorCode.NEEDS_PERSON: "the handler asked for a person",
+    ErrorCode.VERIFICATION_EXHAUSTED: "verification gave no answer in time",
+    ErrorCode.CANCELLED: "the task was cancelled",
+    ErrorCode.DETACHED: "nobody waits for this task any more",
+    ErrorCode.RESOLVED_BY_RETRY: "a person decided to retry it as a new task",
+    ErrorCode.RESOLVED_BY_RECOVERY: "a person decided to run the step again",
+    ErrorCode.RESOLVED: "a person settled it",
+}
+
+
+def create_task(book: Book, new: NewTask) -> Task:
+    """Insert the rows of a task. A workflow's task writes no event of its own: the step's event tells of it."""
+    task, spec = submit(new, book.now)
+    book.insert(TASKS, task)
+    book.insert(TASK_SPECS, spec)
+    if task.instance_id is None:
+        _tell(book, task, "task.submitted")
+    _hint_ready(book, task)
+    return task
+
+
+def cancel_task(book: Book, task_id: Id, reason: str | None = None) -> Task:
+    """Cancel what has not started, ask what runs. Repeating it changes nothing. Needs "tasks", "attempts"."""
+    task = task_of(book, task_id)
+    attempt = open_attempt(book, task)
+    done = stopping.cancel(task, attempt, book.now)
+    if done.move is None:
+        return task
+    after = apply(book, task, attempt, done.move, reason=reason)
+    if done.tell and attempt is not None and attempt.session_id is not None:
+        book.after_commit(CancelWanted(attempt.session_id, attempt.id))
+    return after
+
+
+def gate_tasks(book: Book, task_ids: Iterable[Id], closed: bool) -> None:
+    """Close (pause) or open (resume) the gate of these tasks; offers are withdrawn. Needs "tasks",
+    "attempts".
+    """
+    for task_id in task_ids:
+        task = task_of(book, task_id)
+        attempt = open_attempt(book, task)
+        move = starting.gate(task, attempt, closed, book.now)
+        if move is not None:
+            apply(book, task, attempt, move)
+
+
+def detach_task(book: Book, task_id: Id) -> Task:
+    """The workflow no longer waits for it: unstarted it is cancelled, started it settles on its own."""
+    task = task_of(book, task_id)
+    attempt = open_attempt(book, task)
+    move = stopping.detach(task, attempt, book.now)
+    return task if move is None else apply(book, task, attempt, move)
+
+
+def settle_task(book: Book, task_id: Id, resolution: Resolution, reason: str | None = None) -> Task:
+    """Settle a task in review as a person decided. One that is settled already stays as it is.
+
+    No inbox row is written: the caller is the workflow that decides. Needs "tasks".
+
+    Raises:
+        FailedPrecondition: it is neither in review nor settled.
+    """
+    task = task_of(book, task_id)
+    if task.state in TERMINAL:
+        return task
+    move = stopping.resolve(task, resolution, book.now)
+    if move is None:
+        raise FailedPrecondition(f"task {task_id} is {task.state}, not in review")
+    return apply(book, task, None, move, reason=reason, inbox=False)
+
+
+def mark_inbox(book: Book, inbox_id: Id, state: str) -> InboxRow:
+    """Mark an inbox row APPLIED, STALE or ERROR. Needs "inbox"."""
+    row = book.get(INBOX, inbox_id)
+    if row is None:
+        raise NotFound(f"inbox row {inbox_id} is gone")
+    return row if row.state == state else book.change(INBOX, row, replace(row, state=state))
+
+
+def task_of(book: Book, task_id: Id) -> Task:
+    """The task as it stands; NotFound when there is none."""
+    task = book.get(TASKS, task_id)
+    if task is None:
+        raise NotFound(f"there is no task {task_id}")
+    return task
+
+
+def open_attempt(book: Book, task: Task) -> Attempt | None:
+    """The task's open attempt, or None."""
+    return None if task.attempt_id is None else book.member(ATTEMPTS, task.id, task.attempt_id)
+
+
+def apply(
+    book: Book,
+    task: Task,
+    attempt: Attempt | None,
+    move: Move,
+    *,
+    reason: str | None = None,
+    inbox: bool = True,
+) -> Task:
+    """Write a decision: the rows, what is stored beside them, and who has to know.
+
+    `attempt` is the one the decision was about, as it was before; None when it opens a new one (or has none).
+    """
+    after = move.task
+    if after is not task:
+        book.change(TASKS, task, after)
+    closing = move.attempt
+    if closing is not None:
+        if attempt is None:
+            book.insert(ATTEMPTS, closing)
+        else:
+            book.change(ATTEMPTS, attempt, closing)
+            if attempt.state is AttemptState.OFFERED and closing.state is AttemptState.CLOSED:
+                book.after_commit(OfferWithdrawn(attempt.session_id or "", attempt.id))
+    for note in move.notes:
+        _keep(book, after, attempt, note)
+    if after.state is not task.state and after.state in _TOLD:
+        if after.state in TERMINAL:
+            _store_end(book, after, move.body)
+        _tell(book, after, "task.changed", reason=reason)
+        if (
+            inbox
+            and after.state in _SEEN_BY_WORKFLOWS
+            and after.instance_id is not None
+            and not after.detached
+        ):
+            _post(book, after, after.instance_id)
+    if starting.claimable(task) is None:
+        _hint_ready(book, after)
+    return after
+
+
+def error_text(code: str, message: str, details: Json = None) -> str:
+    """The stored form of an error."""
+    error: dict[str, Json] = {"code": code, "message": message}
+    if details is not None:
+        error["details"] = details
+    return canonical_json(error)
+
+
+def _store_end(book: Book, task: Task, body: Body | None) -> None:
+    result = None if body is None else body.result
+    error = None if body is None else body.error
+    if task.state is not TaskState.SUCCEEDED:
+        error = _final_error(task, error)
+        result = None
+    stored_digest = body.digest if body is not None and result is not None else None
+    book.insert(TASK_RESULTS, TaskResult(task.id, result, error, stored_digest, book.now))
+
+
+def _final_error(task: Task, said: str | None) -> str:
+    """The task's own error: what the handler said where that is what ended it, else Orbit's code and
+    sentence.
+    """
+    code = task.error_code or ErrorCode.RESOLVED
+    if said is not None and code not in _MESSAGES:
+        return said
+    if said is None:
+        return error_text(code, _MESSAGES[ErrorCode(code)] if code in _MESSAGES else code)
+    return f'{{"code":"{code}","last":{said},"message":"{_MESSAGES[ErrorCode(code)]}"}}'
+
+
+def _keep(book: Book, task: Task, attempt: Attempt | None, note: Note) -> None:
+    source = task.id if attempt is None else attempt.id
+    evidence_id = evidence_id_of(source, note.digest)
+    book.insert(
+        EVIDENCE,
+        Evidence(
+            evidence_id,
+            task.id,
+            None if attempt is None else attempt.id,
+            task.namespace_id,
+            note.kind,
+            note.body,
+            note.digest,
+            note.contradiction,
+            book.now,
+        ),
+    )
+
+
+def _tell(book: Book, task: Task, kind: str, *, reason: str | None = None) -> None:
+    payload: dict[str, Json] = {"task_id": task.id, "state": task.state.value}
+    for name in ("instance_id", "activation_id", "step_key", "business_key", "error_code"):
+        value = getattr(task, name)
+        if value is not None:
+            payload["workflow_id" if name == "instance_id" else name] = str(value)
+    if reason is not None:
+        payload["reason"] = reason
+    book.emit(
+        EventRow(
+            id=IdSeed(book.now, f"event:{task.id}").nth(task.revision),
+            namespace_id=task.namespace_id,
+            workflow_id=None,
+            task_id=task.id,
+            aggregate_kind="task",
+            aggregate_id=task.id,
+            aggregate_revision=task.revision,
+            type=kind,
+            state_scope="TASK",
+            state=task.state.value,
+            step_key=task.step_key,
+            signal_id=None,
+            occurred_at=book.now,
+            payload=canonical_json(payload),
+        )
+    )
+
+
+def _post(book: Book, task: Task, instance_id: Id) -> None:
+    inbox_id = inbox_id_of(task.id, task.revision)
+    book.insert(
+        INBOX,
+        InboxRow(
+            inbox_id,
+            task.namespace_id,
+            instance_id,
+            task.id,
+            task.activation_id or "",
+            task.revision,
+            "PENDING",
+            book.now,
+        ),
+    )
+    book.after_commit(InboxWritten(inbox_id, instance_id, task.id))
+
+
+def _hint_ready(book: Book, task: Task) -> None:
+    if starting.claimable(task) is not None:
+        book.after_commit(
+            TaskReady(
+                task.id, task.namespace_id, task.queue_id, task.queue, task.handler, task.handler_version
+            )
+        )
