@@ -1,4 +1,4 @@
-"""The attempts that a worker process holds, over all its connections: leases, repeats, unsettled results. Pure.
+"""The attempts that a worker process holds, over all its connections: leases, repeats, open results. Pure.
 
 Instants are milliseconds of a monotonic clock that the caller hands in. A lease is counted from when the
 request that got it was *sent*, less a margin, so the worker always stops before the server could think so.

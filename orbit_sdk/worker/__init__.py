@@ -1,1 +1,6 @@
 """The worker process: socket, slots, leases, re-sending of results, graceful exit."""
+
+from orbit_sdk.worker.settings import WorkerSettings
+from orbit_sdk.worker.worker import Worker
+
+__all__ = ["Worker", "WorkerSettings"]

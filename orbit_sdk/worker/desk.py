@@ -1,0 +1,253 @@
+"""The worker's side of the conversation, between the pure link and the runner: what to do, what to send next.
+
+Used on the uplink's thread only, and free of I/O: `take` and `receive` change what is held, `compose` says what
+leaves now. Everything in here is bounded by the number of slots.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from orbit_sdk.protocol import worker as wire
+from orbit_sdk.protocol.actions import (
+    Action,
+    Begin,
+    CancelAsked,
+    Close,
+    Leaving,
+    MarkDecided,
+    Opened,
+    ResultSettled,
+    Stop,
+    Told,
+    Write,
+)
+from orbit_sdk.protocol.held import HeldAttempts, Phase
+from orbit_sdk.protocol.link import Link, Role, State
+from orbit_sdk.protocol.worker import ITEMS_MAX, Message
+from orbit_sdk.values.json_strict import Json
+from orbit_sdk.worker.events import Ended, Event, MarkAsked, Progressed
+from orbit_sdk.worker.runner import Runner
+from orbit_sdk.worker.settings import WorkerSettings
+
+__all__ = ["Desk"]
+
+T = TypeVar("T")
+_LOG = logging.getLogger("orbit.worker")
+# Results that nobody settles stop new work at this many beyond the slots.
+_UNSETTLED_EXTRA = 64
+
+
+class Desk:
+    """The attempts of this process and one link at a time."""
+
+    def __init__(self, settings: WorkerSettings, runner: Runner) -> None:
+        self.held = HeldAttempts()
+        self.link = Link(Role.CLIENT, self.held)
+        self.draining = False
+        self.welcome: wire.Welcome | None = None
+        self.final_error: wire.Error | None = None
+        self.close: Close | None = None
+        self._settings = settings
+        self._runner = runner
+        self._busy: set[str] = set()
+        self._out: list[Message] = []
+        self._marks: dict[str, None] = {}
+        self._marks_sent: set[str] = set()
+        self._progress: dict[str, Json] = {}
+        self._announced: wire.Ready | None = None
+        self._renew_due_ms = self._beat_due_ms = self._progress_due_ms = 0
+
+    # --- connections ---
+
+    def connected(self, hello: wire.Hello, at_ms: int) -> wire.Hello:
+        """A new connection: what to greet with. Unanswered starts are dropped, results will be sent again."""
+        self.link.close()
+        self.link = Link(Role.CLIENT, self.held)
+        self.held.disconnected()
+        self._out, self._announced, self.close = [], None, None
+        self._marks_sent.clear()
+        greeting = hello.model_copy(update={"in_flight": self.held.in_flight()})
+        self.link.send(greeting, at_ms)
+        return greeting
+
+    @property
+    def open(self) -> bool:
+        """Greeted and not closed."""
+        return self.link.state in (State.OPEN, State.DRAINING)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing runs and everything is settled."""
+        return not self._busy and not self.held
+
+    def silent(self, at_ms: int) -> bool:
+        """The server has said nothing for longer than it promised."""
+        heard = self.link.received_ms
+        return self.welcome is not None and heard is not None and at_ms - heard > self.welcome.silence_ms
+
+    # --- in ---
+
+    def take(self, event: Event, at_ms: int) -> None:
+        """Something from a handler."""
+        match event:
+            case Ended(attempt_id, result):
+                self._busy.discard(attempt_id)
+                self._marks.pop(attempt_id, None)
+                self._progress.pop(attempt_id, None)
+                if result is None or not self.held.finish(result):
+                    held = self.held.get(attempt_id)
+                    if held is not None and held.result is None:
+                        self.held.forget(attempt_id, at_ms)
+            case MarkAsked(attempt_id):
+                if attempt_id in self.held:
+                    self._marks[attempt_id] = None
+            case Progressed(attempt_id, value):
+                if attempt_id in self._busy:
+                    self._progress[attempt_id] = value
+            case _:
+                pass
+
+    def receive(self, data: object, at_ms: int) -> None:
+        """A frame from the server."""
+        self._act(self.link.receive_frame(data, at_ms), at_ms)
+
+    def expire(self, at_ms: int) -> None:
+        """Stop what has lost its lease by our own clock, connected or not."""
+        self._act(self.link.expire(at_ms), at_ms)
+
+    def _act(self, actions: Iterable[Action], at_ms: int) -> None:
+        for action in actions:
+            match action:
+                case Write(message):
+                    self._out.append(message)
+                case Begin(offer):
+                    self._begin(offer, at_ms)
+                case Stop(attempt_id, reason):
+                    _LOG.warning("attempt %s stops: %s", attempt_id, reason)
+                    self._marks.pop(attempt_id, None)
+                    self._runner.stop(attempt_id, reason)
+                case CancelAsked(attempt_id):
+                    self._runner.ask_cancel(attempt_id)
+                case MarkDecided(attempt_id, answer):
+                    if self._marks.pop(attempt_id, "none") is None:
+                        self._runner.decide_mark(attempt_id, answer)
+                case ResultSettled(attempt_id, answer, reason):
+                    if answer != "ACCEPTED":
+                        _LOG.warning(
+                            "result of attempt %s: %s (%s)", attempt_id, answer, reason or "no reason"
+                        )
+                case Opened(welcome):
+                    self._opened(welcome, at_ms)
+                case Told(error):
+                    self._told(error)
+                case Leaving(reason):
+                    _LOG.info("the server is leaving: %s", reason or "no reason given")
+                case Close():
+                    _LOG.error("the server broke the protocol: %s", action.fault.message)
+                    self._out.append(action.fault.error())
+                    self.close = action
+                case _:
+                    pass
+
+    def _opened(self, welcome: wire.Welcome, at_ms: int) -> None:
+        self.welcome = welcome
+        for refused in welcome.refused:
+            _LOG.error("the server refused %s %s: %s", refused.kind.lower(), refused.name, refused.reason)
+        self._renew_due_ms = at_ms + welcome.lease_ms // 3
+        self._beat_due_ms = at_ms + welcome.heartbeat_ms
+        if self.draining:
+            self._out.extend(_written(self.link.send(wire.Drain(reason="the worker stops"), at_ms)))
+
+    def _told(self, error: wire.Error) -> None:
+        level = logging.ERROR if error.fatal else logging.WARNING
+        _LOG.log(level, "the server refused %s: %s %s", error.about or "us", error.code, error.message)
+        if error.fatal and error.code in ("UNAUTHENTICATED", "PERMISSION_DENIED", "FAILED_PRECONDITION"):
+            self.final_error = error
+
+    def _begin(self, offer: wire.OfferItem, at_ms: int) -> None:
+        if self.draining:
+            self.link.hand_back(offer.attempt_id, at_ms, "the worker stops")
+        elif not self._runner.can_run(offer):
+            _LOG.error("offered %s@%s, which is not here", offer.handler, offer.handler_version)
+            self.link.hand_back(offer.attempt_id, at_ms, "no such handler in this worker")
+        elif len(self._busy) >= self._settings.slots:
+            self.link.hand_back(offer.attempt_id, at_ms, "no free slot")
+        else:
+            self._busy.add(offer.attempt_id)
+            self._runner.begin(offer)
+
+    # --- out ---
+
+    def drain(self, at_ms: int) -> None:
+        """Take nothing new from now on."""
+        self.draining = True
+        if self.open:
+            self._out.extend(_written(self.link.send(wire.Drain(reason="the worker stops"), at_ms)))
+
+    def due(self, at_ms: int) -> bool:
+        """Whether a timed frame waits to be composed."""
+        timed = at_ms >= min(self._renew_due_ms, self._beat_due_ms)
+        return self.open and (timed or (bool(self._progress) and at_ms >= self._progress_due_ms))
+
+    def compose(self, at_ms: int) -> list[Message]:
+        """All frames that leave now, in order. A ready goes before the results that freed its slots."""
+        messages, self._out = self._out, []
+        if not self.open or self.welcome is None:
+            return messages
+        renew = at_ms >= self._renew_due_ms
+        results = self.held.fresh_results(at_ms)
+        new_marks = [key for key in self._marks if key not in self._marks_sent]
+        self._marks_sent = set(self._marks)
+        claims = [held.claim for key in new_marks if (held := self.held.get(key)) is not None]
+        messages += [wire.Mark(items=part) for part in _parts(claims)]
+        if renew:
+            results += self.held.stale_results(at_ms, self._settings.resend_ms)
+        if (ready := self._ready(at_ms, force=renew)) is not None:
+            messages.append(ready)
+        messages += [wire.Result(items=part) for part in _parts(results)]
+        if renew:
+            self._renew_due_ms = at_ms + self.welcome.lease_ms // 3
+            messages += self.link.renewals(at_ms)
+        if at_ms >= self._beat_due_ms:
+            self._beat_due_ms = at_ms + self.welcome.heartbeat_ms
+            messages.append(wire.Beat(number=self.link.next_number(at_ms)))
+        messages += self._progress_frames(at_ms)
+        return messages
+
+    def _ready(self, at_ms: int, *, force: bool) -> wire.Ready | None:
+        """An announcement, if the server would otherwise believe something else."""
+        asked = sum(1 for held in self.held if held.phase is Phase.ASKED)
+        slots = self._settings.slots
+        free = min(slots - len(self._busy) - asked, slots + _UNSETTLED_EXTRA - self.held.unsettled)
+        free = 0 if self.draining or self.link.state is not State.OPEN else max(free, 0)
+        last = self._announced
+        believed = None if last is None else max(last.slots - (self.link.seen - last.seen), 0)
+        if believed == free and not force:
+            return None
+        self._announced = self.link.ready(free, at_ms)
+        return self._announced
+
+    def _progress_frames(self, at_ms: int) -> Iterator[wire.Progress]:
+        if not self._progress or at_ms < self._progress_due_ms:
+            return
+        self._progress_due_ms = at_ms + self._settings.progress_every_ms
+        told, self._progress = self._progress, {}
+        items = [
+            wire.ProgressItem(attempt_id=key, generation=held.offer.generation, value=value)
+            for key, value in told.items()
+            if (held := self.held.get(key)) is not None
+        ]
+        for part in _parts(items):
+            yield wire.Progress(items=part)
+
+
+def _parts(items: Sequence[T]) -> Iterator[list[T]]:
+    for first in range(0, len(items), ITEMS_MAX):
+        yield list(items[first : first + ITEMS_MAX])
+
+
+def _written(actions: Iterable[Action]) -> Iterator[Message]:
+    return (action.message for action in actions if isinstance(action, Write))

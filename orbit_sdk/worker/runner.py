@@ -1,0 +1,183 @@
+"""Runs attempts: `async def` handlers on the caller's loop, `def` handlers in the crew's threads.
+
+`begin`, `stop` and the like are called on the uplink's thread and return at once, so neither a handler that
+blocks the loop nor one that sleeps in a thread can hold up a renewal. Whatever happens, each attempt that was
+begun ends in exactly one call of `ended`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from orbit_sdk.errors import OrbitError
+from orbit_sdk.handlers import Handler
+from orbit_sdk.handlers.errors import LeaseLost, Stopped
+from orbit_sdk.protocol.worker import OfferItem, ResultItem
+from orbit_sdk.worker.clock import deadline_after
+from orbit_sdk.worker.context import RunContext, Wires
+from orbit_sdk.worker.crew import Crew
+from orbit_sdk.worker.outcomes import of_bad_parameters, of_exception, of_return, of_verdict
+
+__all__ = ["Runner"]
+
+AnyHandler: TypeAlias = Handler[..., Any]
+Ended: TypeAlias = Callable[[str, ResultItem | None], None]
+_LOG = logging.getLogger("orbit.worker")
+
+
+class _Running:
+    """One attempt that has a slot."""
+
+    __slots__ = ("context", "function", "handler", "offer", "task")
+
+    def __init__(
+        self, offer: OfferItem, handler: AnyHandler, function: Callable[..., Any], context: RunContext
+    ) -> None:
+        self.offer = offer
+        self.handler = handler
+        self.function = function
+        self.context = context
+        self.task: asyncio.Task[None] | None = None
+
+    def answer(self, value: object) -> ResultItem:
+        judge = of_verdict if self.offer.kind == "VERIFY" else of_return
+        return judge(self.handler, self.offer, value)
+
+
+class Runner:
+    """Knows the handlers and what runs. `ended(attempt_id, result)` may be called from any thread."""
+
+    def __init__(
+        self,
+        handlers: Mapping[str, AnyHandler],
+        slots: int,
+        loop: asyncio.AbstractEventLoop,
+        wires: Wires,
+        ended: Ended,
+    ) -> None:
+        self._handlers = handlers
+        self._loop = loop
+        self._wires = wires
+        self._ended = ended
+        self._crew = Crew(slots)
+        self._running: dict[str, _Running] = {}
+        self._to_launch: deque[_Running] = deque()
+        self._launching = False
+
+    # --- on the uplink's thread ---
+
+    def can_run(self, offer: OfferItem) -> bool:
+        """Whether there is a function for this offer."""
+        handler = self._handlers.get(f"{offer.handler}@{offer.handler_version}")
+        return handler is not None and (offer.kind == "RUN" or handler.verify_function is not None)
+
+    def begin(self, offer: OfferItem) -> None:
+        """Run an attempt that is started and leased."""
+        handler = self._handlers[f"{offer.handler}@{offer.handler_version}"]
+        function = handler.function if offer.kind == "RUN" else handler.verify_function
+        assert function is not None
+        running = _Running(offer, handler, function, self._context(offer))
+        self._running[offer.attempt_id] = running
+        if not inspect.iscoroutinefunction(function):
+            self._crew.submit(lambda: self._run_in_thread(running))
+            return
+        self._to_launch.append(running)
+        if not self._launching:
+            self._launching = True
+            self._loop.call_soon_threadsafe(self._launch)
+
+    def _context(self, offer: OfferItem) -> RunContext:
+        return RunContext(offer, deadline_after(offer.limit_ms), self._wires)
+
+    def stop(self, attempt_id: str, reason: str) -> None:
+        """Its lease is gone: a coroutine is cancelled, a thread can only be told."""
+        running = self._running.get(attempt_id)
+        if running is None:
+            return
+        running.context.lose(reason)
+        task = running.task
+        if task is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(task.cancel, reason)
+
+    def ask_cancel(self, attempt_id: str) -> None:
+        """Somebody asked it to stop; the handler looks at `ctx.cancelled` when it can."""
+        running = self._running.get(attempt_id)
+        if running is not None:
+            running.context.ask_cancel()
+
+    def decide_mark(self, attempt_id: str, answer: str) -> None:
+        """The answer to a mark."""
+        running = self._running.get(attempt_id)
+        if running is not None:
+            running.context.decide_mark(answer)
+
+    def close(self) -> None:
+        """No more attempts; what still runs is told that its lease is gone."""
+        for attempt_id in tuple(self._running):
+            self.stop(attempt_id, "the worker has left")
+        self._crew.close()
+
+    # --- where handlers run ---
+
+    def _launch(self) -> None:
+        self._launching = False
+        while self._to_launch:
+            running = self._to_launch.popleft()
+            task = self._loop.create_task(self._run_on_loop(running))
+            running.task = task
+            if running.context.lost is not None:
+                task.cancel()
+
+    async def _run_on_loop(self, running: _Running) -> None:
+        result: ResultItem | None = None
+        try:
+            parameters = running.handler.parse_parameters(running.offer.parameters)
+        except OrbitError as error:
+            self._end(running, of_bad_parameters(running.offer, error))
+            return
+        try:
+            result = running.answer(await running.function(running.context, **parameters))
+        except asyncio.CancelledError as error:
+            # Ours when the lease is gone; else the handler cancelled itself, or the loop is being closed.
+            result = (
+                None
+                if running.context.lost is not None
+                else of_exception(running.handler, running.offer, error)
+            )
+        except BaseException as error:  # noqa: BLE001  # whatever a handler raises is a result
+            result = self._raised(running, error)
+        self._end(running, result)
+
+    def _run_in_thread(self, running: _Running) -> None:
+        try:
+            parameters = running.handler.parse_parameters(running.offer.parameters)
+        except OrbitError as error:
+            self._end(running, of_bad_parameters(running.offer, error))
+            return
+        result: ResultItem | None = None
+        try:
+            if running.context.lost is None:
+                result = running.answer(running.function(running.context, **parameters))
+        except BaseException as error:  # noqa: BLE001  # whatever a handler raises is a result
+            result = self._raised(running, error)
+        self._end(running, result)
+
+    def _raised(self, running: _Running, error: BaseException) -> ResultItem | None:
+        if isinstance(error, LeaseLost):
+            return (
+                None
+                if running.context.lost is not None
+                else of_exception(running.handler, running.offer, error)
+            )
+        if isinstance(error, Exception) and not isinstance(error, Stopped):
+            _LOG.info("%s of task %s raised", running.handler.key, running.offer.task_id, exc_info=error)
+        return of_exception(running.handler, running.offer, error)
+
+    def _end(self, running: _Running, result: ResultItem | None) -> None:
+        self._running.pop(running.offer.attempt_id, None)
+        self._ended(running.offer.attempt_id, result)
