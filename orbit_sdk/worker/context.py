@@ -160,7 +160,7 @@ class RunContext:
         return {"traceparent": self._offer.trace} if self._offer.trace else {}
 
     def heartbeat(self, progress: Json = None) -> None:
-        """InvalidArgument when the progress is no JSON or larger than 4 KiB; LeaseLost when it is too late."""
+        """InvalidArgument when the progress is no JSON or larger than 4 KiB; LeaseLost when too late."""
         if self.lost is not None:
             raise LeaseLost(self.lost)
         size = len(canonical_bytes(progress))

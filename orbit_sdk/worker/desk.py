@@ -1,7 +1,7 @@
 """The worker's side of the conversation, between the pure link and the runner: what to do, what to send next.
 
-Used on the uplink's thread only, and free of I/O: `take` and `receive` change what is held, `compose` says what
-leaves now. Everything in here is bounded by the number of slots.
+Used on the uplink's thread only, and free of I/O: `take` and `receive` change what is held, `compose` says
+what leaves now. Everything in here is bounded by the number of slots.
 """
 
 from __future__ import annotations
@@ -125,20 +125,6 @@ class Desk:
                     self._out.append(message)
                 case Begin(offer):
                     self._begin(offer, at_ms)
-                case Stop(attempt_id, reason):
-                    _LOG.warning("attempt %s stops: %s", attempt_id, reason)
-                    self._marks.pop(attempt_id, None)
-                    self._runner.stop(attempt_id, reason)
-                case CancelAsked(attempt_id):
-                    self._runner.ask_cancel(attempt_id)
-                case MarkDecided(attempt_id, answer):
-                    if self._marks.pop(attempt_id, "none") is None:
-                        self._runner.decide_mark(attempt_id, answer)
-                case ResultSettled(attempt_id, answer, reason):
-                    if answer != "ACCEPTED":
-                        _LOG.warning(
-                            "result of attempt %s: %s (%s)", attempt_id, answer, reason or "no reason"
-                        )
                 case Opened(welcome):
                     self._opened(welcome, at_ms)
                 case Told(error):
@@ -150,7 +136,25 @@ class Desk:
                     self._out.append(action.fault.error())
                     self.close = action
                 case _:
-                    pass
+                    self._about_attempt(action)
+
+    def _about_attempt(self, action: Action) -> None:
+        match action:
+            case Stop(attempt_id, reason):
+                _LOG.warning("attempt %s stops: %s", attempt_id, reason)
+                self._marks.pop(attempt_id, None)
+                self._runner.stop(attempt_id, reason)
+            case CancelAsked(attempt_id):
+                self._runner.ask_cancel(attempt_id)
+            case MarkDecided(attempt_id, answer):
+                if attempt_id in self._marks:
+                    del self._marks[attempt_id]
+                    self._runner.decide_mark(attempt_id, answer)
+            case ResultSettled(attempt_id, answer, reason):
+                if answer != "ACCEPTED":
+                    _LOG.warning("result of attempt %s: %s (%s)", attempt_id, answer, reason or "no reason")
+            case _:
+                pass
 
     def _opened(self, welcome: wire.Welcome, at_ms: int) -> None:
         self.welcome = welcome

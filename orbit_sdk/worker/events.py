@@ -13,7 +13,7 @@ __all__ = ["DrainAsked", "Ended", "Event", "HaltAsked", "MarkAsked", "Progressed
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A handler has returned and its slot is free. No result: its lease was gone and there is nothing to say."""
+    """A handler has returned and its slot is free. No result: its lease was gone, there is nothing to say."""
 
     attempt_id: str
     result: ResultItem | None

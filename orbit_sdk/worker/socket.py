@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import cast
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, WebSocketException
@@ -81,4 +80,4 @@ async def open_socket(url: str, token: str, timeout_ms: int) -> Socket:
         raise Rejected(error.response.status_code, body[:500].decode(errors="replace")) from None
     except (OSError, TimeoutError, InvalidHandshake, WebSocketException) as error:
         raise Disconnected(f"{type(error).__name__}: {error}") from None
-    return Socket(cast(ClientConnection, connection))
+    return Socket(connection)

@@ -1,7 +1,7 @@
 """The thread that owns the socket. It renews leases, sends results and reconnects, whatever handlers do.
 
-Its loop runs nothing of the user's. Other threads speak to it through `post` alone; it speaks to handlers through
-the runner, whose methods return at once.
+Its loop runs nothing of the user's. Other threads speak to it through `post` alone; it speaks to handlers
+through the runner, whose methods return at once.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     worker = Worker("http://127.0.0.1:8700", token, [prepare, submit])
     await worker.run()
 
-`async def` handlers run on the loop that awaits `run`, `def` handlers in threads, the socket in a thread of its
-own. SIGTERM or SIGINT ends the worker gracefully; a second one ends it at once.
+`async def` handlers run on the loop that awaits `run`, `def` handlers in threads, the socket in a thread of
+its own. SIGTERM or SIGINT ends the worker gracefully; a second one ends it at once.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Worker:
         self._uplink = Uplink(self.settings, self.hello, self._desk, backoff, ended)
         names = ", ".join(self._registry)
         _LOG.info("worker %s serves %s on %s", self.settings.name, names, ", ".join(self.settings.queues))
-        with _signals(self, loop) if signals else _no_signals():
+        with _signals(self) if signals else _no_signals():
             self._uplink.start()
             if self._draining:
                 self._uplink.post(DrainAsked())
@@ -181,7 +181,7 @@ def _no_signals() -> Iterator[None]:
 
 
 @contextmanager
-def _signals(worker: Worker, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+def _signals(worker: Worker) -> Iterator[None]:
     """First signal: drain. Second: out, without waiting for any thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
