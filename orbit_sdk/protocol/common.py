@@ -6,12 +6,12 @@ Ids are 32 lower-case hex, instants RFC 3339 in UTC with microseconds, 64-bit co
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, PlainSerializer, StringConstraints
 
-from orbit_sdk.values import from_rfc3339, micros_to_datetime, to_rfc3339
+from orbit_sdk.values.instants import from_rfc3339, to_rfc3339
 
 __all__ = [
     "Answer",
@@ -29,9 +29,27 @@ __all__ = [
     "QueueName",
     "Reason",
     "Request",
+    "micros_of",
+    "moment_of",
 ]
 
 T = TypeVar("T")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def micros_of(moment: datetime) -> int:
+    """The microseconds of an aware datetime."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment_of(micros: int) -> datetime:
+    """The aware datetime (UTC) of microseconds; OverflowError outside the years 0001-9999."""
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def _instant_text(moment: datetime) -> str:
+    return to_rfc3339(micros_of(moment))
 
 
 def _instant(value: Any) -> Any:
@@ -39,9 +57,9 @@ def _instant(value: Any) -> Any:
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return micros_to_datetime(value)
+        return moment_of(value)
     if isinstance(value, str):
-        return micros_to_datetime(from_rfc3339(value))
+        return moment_of(from_rfc3339(value))
     return value
 
 
@@ -52,7 +70,7 @@ def _counter(value: Any) -> Any:
 
 
 Instant = Annotated[
-    datetime, BeforeValidator(_instant), PlainSerializer(to_rfc3339, return_type=str, when_used="json")
+    datetime, BeforeValidator(_instant), PlainSerializer(_instant_text, return_type=str, when_used="json")
 ]
 Counter = Annotated[int, BeforeValidator(_counter), PlainSerializer(str, return_type=str, when_used="json")]
 Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
