@@ -144,8 +144,12 @@ class FinalizerRun(Protocol):
     def finish(self, book: Book) -> None:
         """Called in the transaction after all decisions. Raising undoes only what this call did."""
 
-    def closed(self, committed: bool) -> None:
-        """Called on the event loop when the group has ended: give back what is left of the reservation."""
+    def closed(self, committed: bool | None) -> None:
+        """Called on the event loop when the group has ended: give back what is left of the reservation.
+
+        True: what `finish` last wrote is committed. False: nothing of it is. None: an unknown COMMIT may have
+        applied it; what it wrote is found again from stored rows.
+        """
 
 
 class Finalizer(Protocol):

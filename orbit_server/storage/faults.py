@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Protocol
 
+from sqlalchemy import Engine, event
+
 
 class Fault(Enum):
     """What a failed transaction means."""
@@ -41,3 +43,11 @@ class Faults(Protocol):
 
     def after_commit(self) -> None:
         """After COMMIT succeeded: raising means that its answer was lost."""
+
+
+def watch_statements(engine: Engine, faults: Faults) -> None:
+    """Let a test's faults see every statement before it is sent."""
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def before(_conn: object, _cursor: object, statement: str, *_: object) -> None:
+        faults.statement(statement)
