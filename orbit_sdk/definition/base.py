@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import PydanticCustomError, core_schema
@@ -25,15 +25,18 @@ __all__ = [
     "FieldName",
     "HandlerKey",
     "JsonValue",
-    "Many",
+    "Marked",
     "Maybe",
     "Model",
     "Name",
+    "One",
     "Percent",
     "PositiveInt",
     "QueueName",
     "Some",
     "SortedSet",
+    "SortedSeveral",
+    "SortedSome",
     "StepKey",
     "Text",
     "TypeName",
@@ -114,6 +117,26 @@ def _plain(value: Any) -> Json:
     return value.model_dump(by_alias=True, exclude_unset=True) if isinstance(value, BaseModel) else value
 
 
+@dataclass(frozen=True)
+class _SameType:
+    """Python takes True for 1 and 1.0 for 1; a literal of the document means itself alone."""
+
+    kind: type
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_before_validator_function(self._check, handler(source))
+
+    def _check(self, value: Any) -> Any:
+        if type(value) is not self.kind:
+            raise PydanticCustomError("same_type", "is not {kind}", {"kind": _KINDS[self.kind]})
+        return value
+
+
+_KINDS = {bool: "true or false", int: "an integer"}
+
+
 def tag_by_key(value: Any, keys: tuple[str, ...]) -> str | None:
     """`<key>` for the first of the keys that a mapping or a model has; brackets keep tags out of paths."""
     for key in keys:
@@ -123,7 +146,6 @@ def tag_by_key(value: Any, keys: tuple[str, ...]) -> str | None:
 
 
 Maybe: TypeAlias = Annotated[T | None, _AbsentNotNull()]
-Many: TypeAlias = Annotated[tuple[T, ...], Field(strict=False)]
 Some: TypeAlias = Annotated[tuple[T, ...], Field(strict=False, min_length=1)]
 SortedSet: TypeAlias = Annotated[
     tuple[T, ...],
@@ -131,8 +153,22 @@ SortedSet: TypeAlias = Annotated[
     AfterValidator(_sorted_set),
 ]
 
+SortedSome: TypeAlias = Annotated[
+    tuple[T, ...],
+    Field(strict=False, min_length=1, json_schema_extra={"uniqueItems": True}),
+    AfterValidator(_sorted_set),
+]
+SortedSeveral: TypeAlias = Annotated[
+    tuple[T, ...],
+    Field(strict=False, min_length=2, json_schema_extra={"uniqueItems": True}),
+    AfterValidator(_sorted_set),
+]
+
 JsonValue: TypeAlias = Annotated[Any, AfterValidator(_json_value)]
 """Any JSON value, null included; the only place where null is a value."""
+
+One: TypeAlias = Annotated[Literal[1], _SameType(int)]
+Marked: TypeAlias = Annotated[Literal[True], _SameType(bool)]
 
 PositiveInt: TypeAlias = Annotated[int, Field(ge=1, le=MAX_SAFE_INTEGER)]
 Percent: TypeAlias = Annotated[int, Field(ge=0, le=100)]

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
-from orbit_sdk.definition.base import FieldName, JsonValue, Maybe, Model, Some, SortedSet, tag_by_key
+from orbit_sdk.definition.base import FieldName, JsonValue, Maybe, Model, Some, SortedSome, tag_by_key
 from orbit_sdk.values.names import STEP_KEY_PATTERN
 from orbit_sdk.values.paths import PathPart
 
@@ -193,7 +193,7 @@ class Members(Model):
     """What `in` looks for, and the constants it looks among."""
 
     value: Expression
-    among: Annotated[SortedSet[JsonValue], Field(min_length=1)]
+    among: SortedSome[JsonValue]
 
 
 class In(_Compare):

@@ -15,6 +15,7 @@ from orbit_sdk.definition.base import (
     Maybe,
     Model,
     Name,
+    One,
     SortedSet,
     StepKey,
     Text,
@@ -60,7 +61,7 @@ class SignalDecl(Model):
 class Definition(Model):
     """One version of a workflow. Two definitions are the same when their digests are."""
 
-    schema_version: Literal[1]
+    schema_version: One
     id: Name
     version: Annotated[int, Field(ge=1, le=2**31 - 1)]
     title: Maybe[Title] = None

@@ -24,6 +24,7 @@ from orbit_sdk.definition.base import (
     QueueName,
     Some,
     SortedSet,
+    SortedSome,
     StepKey,
     Text,
 )
@@ -165,7 +166,7 @@ class PollStates(Model):
 
     path: Some[FieldName]
     pending: SortedSet[JsonValue]
-    succeeded: Annotated[SortedSet[JsonValue], Field(min_length=1)]
+    succeeded: SortedSome[JsonValue]
     failed: SortedSet[JsonValue]
 
 
@@ -193,7 +194,7 @@ class PollNode(_Work):
 class EqualsCase(Model):
     """A case that is taken when the value is one of these."""
 
-    equals: Annotated[SortedSet[JsonValue], Field(min_length=1)]
+    equals: SortedSome[JsonValue]
     next: StepKey
 
 

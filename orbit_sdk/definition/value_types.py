@@ -13,7 +13,16 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 from pydantic import AfterValidator, Discriminator, Field, Tag, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
-from orbit_sdk.definition.base import FieldName, JsonValue, Maybe, Model, SortedSet, tag_by_key
+from orbit_sdk.definition.base import (
+    FieldName,
+    JsonValue,
+    Marked,
+    Maybe,
+    Model,
+    SortedSeveral,
+    SortedSome,
+    tag_by_key,
+)
 from orbit_sdk.definition.patterns import Pattern
 from orbit_sdk.definition.problems import invalid
 from orbit_sdk.values.canonical import canonical_json
@@ -57,7 +66,7 @@ _NumberStep: TypeAlias = Annotated[float, Field(gt=0, le=MAX_SAFE_INTEGER)]
 class _Type(Model):
     """Any type may carry the mark that its values are masked for readers without the right."""
 
-    sensitive: Maybe[Literal[True]] = None
+    sensitive: Maybe[Marked] = None
 
 
 class AnyType(_Type):
@@ -80,7 +89,7 @@ class ObjectType(_Type):
 
     type: Literal["object"]
     properties: Maybe[Annotated[dict[FieldName, TypeSchema], Field(min_length=1)]] = None
-    required: Maybe[Annotated[SortedSet[FieldName], Field(min_length=1)]] = None
+    required: Maybe[SortedSome[FieldName]] = None
     additional: Maybe[_Additional] = Field(default=None, alias="additionalProperties")
 
     @property
@@ -150,7 +159,7 @@ class NullType(_Type):
 class EnumType(_Type):
     """One of several constants."""
 
-    enum: Annotated[SortedSet[JsonValue], Field(min_length=2)]
+    enum: SortedSeveral[JsonValue]
 
 
 class ConstType(_Type):
