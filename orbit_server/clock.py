@@ -55,3 +55,13 @@ class ManualClock:
 def new_seed(clock: Clock) -> IdSeed:
     """The time and random bits of which a command makes its ids; made once, before anything is tried."""
     return IdSeed(time_us=clock.wall_us(), entropy=secrets.token_hex(16))
+
+
+def random_hex(count: int) -> str:
+    """`count` random hex digits: request ids, tokens, nonces."""
+    return secrets.token_hex((count + 1) // 2)[:count]
+
+
+def random_share() -> float:
+    """A number in [0, 1), for jitter."""
+    return secrets.randbelow(1 << 30) / (1 << 30)

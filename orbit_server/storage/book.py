@@ -1,8 +1,8 @@
 """The book: the identity map of one transaction, on which every command of a group decides in turn.
 
 Reading a row that this transaction has not loaded raises `MissingRow`, which the committer turns into
-`Missing`: nothing is ever decided on a row that was not touched. Every write is journalled, so that a refused,
-missing or failing decision leaves nothing behind.
+`Missing`: nothing is ever decided on a row that was not touched. Every write is journalled, so that a
+refused, missing or failing decision leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MissingRow(LookupError):
 
 
 class BookError(Exception):
-    """A decision used the book wrongly (a bug): a stale row, a row twice, a member asked without its owner."""
+    """A decision used the book wrongly (a bug): a stale row, a row twice, a member without its owner."""
 
 
 class _Unknown:
@@ -56,7 +56,7 @@ class _Shelf(Generic[R]):
         if self.kind.owner_kind is not None:
             self.owners.setdefault(self.kind.owner_of(row), {})[row_id] = row
 
-    def withdraw(self, row_id: Id, row: R, previous: R | None | _Unknown) -> None:
+    def withdraw(self, row_id: Id, row: R, previous: R | _Unknown | None) -> None:
         if isinstance(previous, _Unknown):
             del self.rows[row_id]
         else:

@@ -26,18 +26,22 @@ def ident(name: str, *, null: bool = False, primary: bool = False) -> Column[str
 
 def word(name: str, size: int = 128, *, null: bool = False) -> Column[str]:
     """A name of our own grammar (ASCII): states, kinds, handlers, step keys, digests."""
-    return Column(name, _both(String(size), mysql.VARCHAR(size, charset="ascii", collation="ascii_bin")), nullable=null)
+    return Column(
+        name, _both(String(size), mysql.VARCHAR(size, charset="ascii", collation="ascii_bin")), nullable=null
+    )
 
 
 def label(name: str, size: int = 255, *, null: bool = False) -> Column[str]:
     """A short text of the user's, at most `size` characters."""
     return Column(
-        name, _both(String(size), mysql.VARCHAR(size, charset="utf8mb4", collation="utf8mb4_bin")), nullable=null
+        name,
+        _both(String(size), mysql.VARCHAR(size, charset="utf8mb4", collation="utf8mb4_bin")),
+        nullable=null,
     )
 
 
 def body(name: str, *, null: bool = False) -> Column[str]:
-    """A payload: canonical JSON text exactly as accepted (up to 16 MiB; far lower limits apply at the edges)."""
+    """A payload: canonical JSON text exactly as accepted (up to 16 MiB; the edges allow far less)."""
     return Column(
         name, _both(String(), mysql.MEDIUMTEXT(charset="utf8mb4", collation="utf8mb4_bin")), nullable=null
     )

@@ -31,7 +31,8 @@ NOTHING: Needs = {}
 class CommandKey:
     """The identity of a request that creates something: kept with its digest and its answer.
 
-    Two requests mean the same when namespace, operation, key and digest agree. A refused request binds nothing.
+    Two requests mean the same when namespace, operation, key and digest agree. A refused request
+    binds nothing.
     """
 
     namespace_id: Id
@@ -102,7 +103,7 @@ class Order:
 
     __slots__ = ()
 
-    def more(self, book: Book) -> Needs:
+    def more(self, book: Book) -> Needs:  # noqa: ARG002  # the signature is the protocol's
         return NOTHING
 
 
@@ -118,8 +119,8 @@ class Keyless(Order):
 class HasCompanion(Protocol):
     """A command that brings a second one, decided right after the first was Done.
 
-    The companion's needs are gathered with the group. Refused, missing a row or raising only drops it: what it
-    would have done is found again from stored rows.
+    The companion's needs are gathered with the group. Refused, missing a row or raising only drops it: what
+    it would have done is found again from stored rows.
     """
 
     @property
@@ -128,7 +129,7 @@ class HasCompanion(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answered(Generic[A_co]):
-    """An accepted command: its answer, whether an earlier equal request had given it, and when it was decided."""
+    """An accepted command: its answer, whether an earlier equal request had got it, when it was decided."""
 
     answer: A_co
     replayed: bool

@@ -13,7 +13,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
@@ -45,7 +45,7 @@ class _Queue:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def take(self, most: int) -> list[Waiting]:
-        """The next group: reruns first, then each class at least half of the room while it has any to take."""
+        """The next group: reruns first, then each class at least half of the room if it has any."""
         group: list[Waiting] = []
         while self.again and len(group) < most:
             if self.again[0].alone:
@@ -55,9 +55,8 @@ class _Queue:
         room = most - len(group)
         reserved = min(len(background), room // 2)
         for source, share in ((requests, room - reserved), (background, room)):
-            while source and share > 0 and len(group) < most:
+            for _ in range(min(share, len(source), most - len(group))):
                 group.append(source.popleft())
-                share -= 1
         return group
 
     def __len__(self) -> int:
@@ -164,7 +163,7 @@ class Committer:
             raise Internal(f"{type(command).__name__} needs rows of an unknown kind: {sorted(entry.needs)}")
         self._waiting[background] += 1
         self._metrics.queued += 1
-        return Waiting(entry, cast("asyncio.Future[Any]", future), background, self._settings.clock.monotonic_us())
+        return Waiting(entry, future, background, self._settings.clock.monotonic_us())
 
     def _on_fatal(self, reason: str) -> None:
         """Durability is no longer certain: refuse everything and have the process ended."""
@@ -192,9 +191,10 @@ class Committer:
                 self._waiting[waiting.background] -= 1
                 self._metrics.queued -= 1
                 self._metrics.phases["wait"].observe(started - waiting.since_us)
+        if self._broken is not None:
+            _fail(group, Unavailable(self._broken))
+            return
         try:
-            if self._broken is not None:
-                raise Unavailable(self._broken)
             queue.again.extend(await self._ladder.run(queue.lane, group))
         except OrbitError as error:
             _fail(group, error)
@@ -208,7 +208,7 @@ class Committer:
         fn, future = queue.jobs.popleft()
         try:
             result = await self._ladder.run_alone(queue.lane, fn)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # the caller gets it
             if not future.done():
                 future.set_exception(error)
         else:

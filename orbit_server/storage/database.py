@@ -1,16 +1,16 @@
 """The database as the rest of the server sees it: reads, writes, and the committer.
 
-    database = Database("sqlite:////var/lib/orbit/orbit.db", kinds=[TASKS, ATTEMPTS], settings=StorageSettings())
-    async with database:
-        answer = await database.committer.submit(command)
-        page = await database.read(lambda conn: tasks_page(conn, namespace_id))
+database = Database("sqlite:////var/lib/orbit/orbit.db", kinds=[TASKS, ATTEMPTS], settings=StorageSettings())
+async with database:
+    answer = await database.committer.submit(command)
+    page = await database.read(lambda conn: tasks_page(conn, namespace_id))
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from sqlalchemy import Connection
 
@@ -69,7 +69,7 @@ class Database:
 
     @property
     def clock_suspect_until(self) -> int:
-        """Monotonic microseconds (of the settings' clock) until which sweeping and claiming rest; 0 = never."""
+        """Monotonic microseconds (the settings' clock) until which sweeping and claiming rest; 0 = never."""
         return self._guard.suspect_until
 
     def clock_is_suspect(self) -> bool:
@@ -92,7 +92,7 @@ class Database:
         await self.committer.close()
         await self._backend.close()
 
-    async def __aenter__(self) -> Database:
+    async def __aenter__(self) -> Self:
         await self.open()
         return self
 

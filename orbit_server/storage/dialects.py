@@ -1,5 +1,7 @@
 """The only place that knows how the two databases differ in SQL, in errors and in what they may be asked."""
 
+# ruff: noqa: S608  # statements are made of declared names; every value is a bind parameter
+
 from __future__ import annotations
 
 import sqlite3
@@ -23,18 +25,25 @@ Values = tuple[Any, ...]
 
 
 class LostRow(Exception):
-    """An update by primary key matched fewer rows than it named: a racer took them, the group starts again."""
+    """An update by primary key matched fewer rows than it named: a racer was there, the group starts again."""
 
 
 def is_sqlite(conn: Connection) -> bool:
+    """Whether the connection speaks to SQLite."""
     return conn.dialect.name == "sqlite"
 
 
 class RowSql:
-    """The statements of one table. Their texts are made once and kept: only values vary, so every cache hits."""
+    """The statements of one table. Their texts are made once and kept, so that every cache hits."""
 
     def __init__(
-        self, table: str, key: str, columns: Sequence[str], *, owner: str | None = None, live: str | None = None
+        self,
+        table: str,
+        key: str,
+        columns: Sequence[str],
+        *,
+        owner: str | None = None,
+        live: str | None = None,
     ) -> None:
         self._table = table
         self._key = key
@@ -78,7 +87,7 @@ class RowSql:
             conn.exec_driver_sql(self._text(self._delete_text, mark, len(chunk)), chunk)
 
     def update(self, conn: Connection, pairs: Sequence[tuple[Values, Values]]) -> None:
-        """Write the changed columns of (before, after) pairs by primary key; raises LostRow when one is gone."""
+        """Write the changed columns of (before, after) pairs by key. Raises LostRow when one is gone."""
         by_set: dict[tuple[int, ...], list[Values]] = {}
         for before, after in pairs:
             changed = tuple(
@@ -106,7 +115,7 @@ class RowSql:
         _all_matched(result.rowcount, len(sent), self._table)
 
     def _update_mysql(self, conn: Connection, changed: tuple[int, ...], rows: Sequence[Values]) -> None:
-        """Differs because each run of a statement is a round trip there: one statement joins all new values."""
+        """Differs because each run is a round trip there: one statement joins all new values."""
         indexes = (self._key_index, *changed)
         for chunk in chunked([tuple([row[index] for index in indexes]) for row in rows]):
             text = self._text(self._join_text, changed, len(chunk))
@@ -123,7 +132,9 @@ class RowSql:
         return text
 
     def _touch_text(self, count: int) -> str:
-        return f"UPDATE {self._table} SET lock_seq = lock_seq + 1 WHERE {self._key} IN ({_marks('%s', count)})"
+        return (
+            f"UPDATE {self._table} SET lock_seq = lock_seq + 1 WHERE {self._key} IN ({_marks('%s', count)})"
+        )
 
     def _select_text(self, mark: str, count: int) -> str:
         columns = ", ".join(_quoted(mark, column) for column in self._columns)
@@ -203,7 +214,26 @@ def mysql_now(conn: Connection) -> int:
 # --- errors ------------------------------------------------------------------------------------------------
 
 TRANSIENT_CODES = frozenset(
-    {1020, 1047, 1053, 1180, 1205, 1213, 1290, 1317, 1836, 1927, 1969, 2003, 2006, 2013, 2014, 2045, 2055, 3024}
+    {
+        1020,
+        1047,
+        1053,
+        1180,
+        1205,
+        1213,
+        1290,
+        1317,
+        1836,
+        1927,
+        1969,
+        2003,
+        2006,
+        2013,
+        2014,
+        2045,
+        2055,
+        3024,
+    }
     | {4031, 8002, 8022, 8028, 9007}
 )
 DISCONNECT_CODES = frozenset({1047, 1053, 1290, 1836})

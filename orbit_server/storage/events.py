@@ -11,7 +11,7 @@ from orbit_server.storage.kinds import LockOrder, RowKind
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """One fact in the past tense. `payload` is canonical JSON; subscriptions are fed from these rows later."""
+    """One fact in the past tense. `payload` is canonical JSON; subscriptions are fed from these rows."""
 
     id: Id
     namespace_id: Id

@@ -92,7 +92,7 @@ class RowKind(Generic[R]):
         touchable: rows are touched (the table has `lock_seq`) before they are read.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # a declaration, read by name
         self,
         name: str,
         order: int,
@@ -158,7 +158,7 @@ class RowKind(Generic[R]):
         return self.row(*values)
 
 
-def _no_owner(row: object) -> Id:
+def _no_owner(_row: object) -> Id:
     raise TypeError("rows of this kind have no owner")
 
 

@@ -6,7 +6,22 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 
-_BOUNDS_US = (50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 10_000_000)
+_BOUNDS_US = (
+    50,
+    100,
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    1_000_000,
+    10_000_000,
+)
 _BOUNDS_SIZE = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 

@@ -32,11 +32,11 @@ class StorageSettings:
         budget_ms: all tries of a group together; after it callers get UNAVAILABLE.
         retries: tries after a transient fault before the group is taken apart.
         busy_timeout_ms: how long a lock is waited for (SQLite busy, InnoDB lock wait).
-        clock_skew_max_ms: a larger difference between this machine's and the database's clock stops the start.
+        clock_skew_max_ms: a larger difference between the two machines' clocks stops the start.
         lease_ms: how long sweeping and claiming rest after the clock jumped.
         finalizers: work joined to every group.
         on_commit: gets the hints of a group after its commit, on the event loop.
-        on_fatal: called when durability is no longer certain (I/O error at COMMIT on SQLite): end the process.
+        on_fatal: called when durability is no longer certain (I/O error at COMMIT): end the process.
         seed: of the retry jitter.
         faults: where tests put in failures.
     """

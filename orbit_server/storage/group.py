@@ -1,0 +1,382 @@
+"""One transaction for a group of commands: keys, touch and load, decide, save.
+
+The number of statements does not depend on the number of commands.
+
+This is a plain function over a connection, run in the writer thread or inside the driver's greenlet. It asks
+for nothing but rows and `now`; everything that may differ between two runs of a group is made before it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection
+
+from orbit_sdk.errors import Internal, OrbitError
+from orbit_sdk.values.ids import Id
+from orbit_server.storage.book import Book, MissingRow
+from orbit_server.storage.commands import (
+    Answered,
+    Command,
+    CommandKey,
+    Done,
+    FinalizerRun,
+    Missing,
+    Needs,
+    Order,
+    Outcome,
+    Refused,
+)
+from orbit_server.storage.idempotency import KeyKind, KeyRow, key_row, probe_row, stored_answer
+from orbit_server.storage.kinds import Kind
+
+_NO_MORE: object = Order.more
+log = logging.getLogger(__name__)
+
+_FOLLOW_UPS_MAX = 1_000
+"""Follow-ups of one command, follow-ups of follow-ups included; what is beyond is left to stored rows."""
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A command on its way through groups, with what earlier runs taught about it."""
+
+    command: Command[Any]
+    needs: dict[str, dict[Id, None]] = field(default_factory=dict)
+    """What it needs, ids named by earlier runs included."""
+    times_missing: int = 0
+    after_unknown: bool = False
+    """An earlier COMMIT of it may have been applied."""
+    key: CommandKey | None = field(init=False)
+    key_id: Id | None = field(init=False)
+    companion: Command[Any] | None = field(init=False)
+    asks: bool = field(init=False)
+    """Whether it has a `more` of its own."""
+
+    def __post_init__(self) -> None:
+        self.add(self.command.needs())
+        self.key = self.command.key
+        self.key_id = None if self.key is None else self.key.id
+        self.companion = getattr(self.command, "companion", None)
+        self.asks = getattr(type(self.command), "more", None) is not _NO_MORE
+
+    def add(self, needs: Needs) -> bool:
+        """Name more rows; False when all were named before."""
+        grew = False
+        for kind, ids in needs.items():
+            known = self.needs.setdefault(kind, {})
+            for row_id in ids:
+                if row_id not in known:
+                    known[row_id] = None
+                    grew = True
+        return grew
+
+
+Verdict = Answered[Any] | OrbitError | Missing
+
+
+@dataclass(slots=True)
+class GroupWork:
+    """What one transaction is to do."""
+
+    entries: Sequence[Entry]
+    companions: bool = True
+    finalizers: Sequence[FinalizerRun] = ()
+
+
+@dataclass(slots=True)
+class GroupResult:
+    """What one transaction decided; it holds once the transaction has committed."""
+
+    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    """By place in the group's entries."""
+    hints: list[object] = field(default_factory=list)
+    now: int = 0
+    dropped: int = 0
+    ended_us: int = 0
+    """Monotonic time when everything was saved, before COMMIT."""
+    phases_us: dict[str, int] = field(default_factory=dict)
+
+
+class GroupRunner:
+    """Runs groups on the given kinds. `now` reads the database clock, `monotonic` only measures."""
+
+    def __init__(
+        self,
+        kinds: Iterable[Kind[Any]],
+        keys: KeyKind,
+        *,
+        now: Callable[[Connection], int],
+        monotonic_us: Callable[[], int],
+    ) -> None:
+        ordered = sorted(kinds, key=lambda kind: (kind.order, kind.name))
+        self._kinds: Mapping[str, Kind[Any]] = {kind.name: kind for kind in ordered}
+        if len(self._kinds) != len(ordered):
+            raise ValueError("two kinds have one name")
+        self._places = {name: place for place, name in enumerate(self._kinds)}
+        self._keys = keys
+        self._now = now
+        self._monotonic_us = monotonic_us
+
+    def known(self, needs: Mapping[str, object]) -> bool:
+        """Whether every named kind is registered."""
+        return all(name in self._kinds for name in needs)
+
+    def run(self, conn: Connection, work: GroupWork) -> GroupResult:
+        """Everything between BEGIN and COMMIT."""
+        return _Run(self, conn, work).run()
+
+
+class _Run:
+    """The state of one run of a group."""
+
+    def __init__(self, runner: GroupRunner, conn: Connection, work: GroupWork) -> None:
+        self._kinds = runner._kinds  # noqa: SLF001  # the runner is this object's own configuration
+        self._places = runner._places  # noqa: SLF001
+        self._keys = runner._keys  # noqa: SLF001
+        self._read_now = runner._now  # noqa: SLF001
+        self._monotonic_us = runner._monotonic_us  # noqa: SLF001
+        self._conn = conn
+        self._work = work
+        self._book = Book(self._kinds)
+        self._result = GroupResult()
+        self._stored: Mapping[Id, KeyRow] = {}
+        self._new_keys: dict[Id, KeyRow] = {}
+        self._probes: dict[Id, KeyRow] = {}
+        self._companions: dict[int, Command[Any]] = {}
+        self._started_us = 0
+
+    def run(self) -> GroupResult:
+        self._started_us = self._monotonic_us()
+        self._load_keys()
+        self._phase("keys")
+        self._gather()
+        self._result.now = self._read_now(self._conn)
+        self._phase("load")
+        for place, entry in enumerate(self._work.entries):
+            if place not in self._result.verdicts:
+                self._settle(place, entry)
+        self._finalize()
+        self._phase("decide")
+        self._save()
+        self._phase("save")
+        self._result.ended_us = self._started_us
+        self._result.hints = self._book.hints
+        return self._result
+
+    def _phase(self, name: str) -> None:
+        at = self._monotonic_us()
+        self._result.phases_us[name] = at - self._started_us
+        self._started_us = at
+
+    # --- keys, touch, load ---
+
+    def _load_keys(self) -> None:
+        ids = {entry.key_id: None for entry in self._work.entries if entry.key_id is not None}
+        if ids:
+            self._stored = self._keys.load(self._conn, list(ids))
+
+    def _gather(self) -> None:
+        """Touch and load kind by kind in lock order, what `more` names on the way included."""
+        wanted: dict[str, dict[Id, None]] = {name: {} for name in self._kinds}
+        asking: list[tuple[int, Entry, dict[str, None]]] = []
+        accompanying: list[tuple[Command[Any], dict[str, None]]] = []
+        for place, entry in enumerate(self._work.entries):
+            if entry.key_id in self._stored:
+                continue
+            for name, ids in entry.needs.items():
+                wanted[name].update(ids)
+            if self._work.companions and entry.companion is not None:
+                self._companions[place] = entry.companion
+                needs = entry.companion.needs()
+                self._want(wanted, needs)
+                if type(entry.companion).more is not Order.more:
+                    accompanying.append((entry.companion, dict.fromkeys(needs)))
+            if entry.asks:
+                asking.append((place, entry, dict.fromkeys(entry.needs)))
+        for finalizer in self._work.finalizers:
+            self._want(wanted, finalizer.needs())
+        self._resolve(wanted, asking)
+
+    def _resolve(
+        self, wanted: dict[str, dict[Id, None]], asking: Sequence[tuple[int, Entry, dict[str, None]]]
+    ) -> None:
+        for name, kind in self._kinds.items():
+            self._load(kind, wanted[name])
+            for place, entry, named in asking:
+                if name in named and place not in self._result.verdicts:
+                    self._ask_more(place, entry, named, name, wanted)
+            for companion, named in accompanying:
+                if name in named:
+                    self._ask_companion(companion, named, name, wanted)
+
+    def _want(self, wanted: dict[str, dict[Id, None]], needs: Needs) -> None:
+        for name, ids in needs.items():
+            wanted[name].update(dict.fromkeys(ids))
+
+    def _load(self, kind: Kind[Any], ids: Mapping[Id, None]) -> None:
+        new = sorted(self._book.missing(kind.name, list(ids)))
+        if new:
+            kind.touch(self._conn, new)
+            self._book.put(kind.name, new, kind.load(self._conn, new))
+
+    def _ask_more(
+        self, place: int, entry: Entry, named: dict[str, None], at: str, wanted: dict[str, dict[Id, None]]
+    ) -> None:
+        """What the loaded rows lead to. Ids of a kind that was already passed wait for the next run."""
+        try:
+            more = entry.command.more(self._book)
+        except MissingRow as missing:
+            more = missing.needs
+        except OrbitError as error:
+            self._answer(place, entry, Refused(error))
+            return
+        except Exception as error:  # noqa: BLE001  # logged there, and fails this command alone
+            self._failed(place, entry, error)
+            return
+        late: dict[str, list[Id]] = {}
+        for name, ids in more.items():
+            entry.add({name: ids})
+            if self._places[name] > self._places[at]:
+                named[name] = None
+                wanted[name].update(dict.fromkeys(ids))
+            elif unknown := self._book.missing(name, list(ids)):
+                late[name] = unknown
+        if late:
+            self._result.verdicts[place] = Missing(late)
+
+    def _ask_companion(
+        self, companion: Command[Any], named: dict[str, None], at: str, wanted: dict[str, dict[Id, None]]
+    ) -> None:
+        """As `_ask_more`; what cannot be known or comes too late only means that the companion is dropped."""
+        try:
+            more = companion.more(self._book)
+        except MissingRow as missing:
+            more = missing.needs
+        except Exception as error:
+            log.error("%s failed to say what it needs", type(companion).__name__, exc_info=error)
+            return
+        for name, ids in more.items():
+            if self._places[name] > self._places[at]:
+                named[name] = None
+                wanted[name].update(dict.fromkeys(ids))
+
+    # --- decide ---
+
+    def _settle(self, place: int, entry: Entry) -> None:
+        if entry.key is not None and entry.key_id is not None:
+            row = self._stored.get(entry.key_id) or self._new_keys.get(entry.key_id)
+            if row is not None:
+                self._result.verdicts[place] = self._replay(entry.key, row)
+                return
+        mark = self._book.mark()
+        try:
+            outcome = self._decide(entry.command, entry.needs)
+        except Exception as error:  # noqa: BLE001  # logged there, and fails this command alone
+            self._book.undo(mark)
+            self._failed(place, entry, error)
+            return
+        if not isinstance(outcome, Done):
+            self._book.undo(mark)
+        self._answer(place, entry, outcome)
+        if isinstance(outcome, Done):
+            self._follow(place, outcome)
+
+    def _decide(self, command: Command[Any], needs: Needs) -> Outcome[Any]:
+        self._book.now = max(self._result.now, self._book.latest(needs))
+        try:
+            return command.decide(self._book)
+        except MissingRow as missing:
+            return Missing(missing.needs)
+        except OrbitError as error:
+            return Refused(error)
+
+    def _answer(self, place: int, entry: Entry, outcome: Outcome[Any]) -> None:
+        key = entry.key
+        if isinstance(outcome, Missing):
+            self._result.verdicts[place] = outcome
+        elif isinstance(outcome, Refused):
+            self._result.verdicts[place] = outcome.error
+            self._probe(entry)
+        else:
+            if key is not None:
+                self._new_keys[key.id] = key_row(key, outcome, self._book.now)
+            self._result.verdicts[place] = Answered(outcome.answer, replayed=False, at=self._book.now)
+
+    def _replay(self, key: CommandKey, row: KeyRow) -> Verdict:
+        try:
+            return Answered(stored_answer(key, row, self._result.now), replayed=True, at=row.created_at)
+        except OrbitError as error:
+            return error
+
+    def _failed(self, place: int, entry: Entry, error: Exception) -> None:
+        """A bug in one command fails that command alone."""
+        log.exception("%s failed to decide", type(entry.command).__name__, exc_info=error)
+        internal = Internal(f"{type(entry.command).__name__} could not be decided")
+        internal.__cause__ = error
+        self._result.verdicts[place] = internal
+        self._probe(entry)
+
+    def _probe(self, entry: Entry) -> None:
+        """After an unknown outcome a key is refused only once no old commit of it can land."""
+        key = entry.key
+        if entry.after_unknown and key is not None:
+            self._probes[key.id] = probe_row(key, self._result.now)
+
+    def _follow(self, place: int, done: Done[Any]) -> None:
+        """Companion and follow-ups, each on its own: what stands in the way of one only drops that one."""
+        companion = self._companions.get(place)
+        waiting = [*([companion] if companion is not None else ()), *done.follow_ups]
+        taken = 0
+        while waiting and taken < _FOLLOW_UPS_MAX:
+            taken += 1
+            command = waiting.pop(0)
+            mark = self._book.mark()
+            try:
+                outcome = self._decide(command, command.needs())
+            except Exception:
+                log.exception("%s failed as a follow-up", type(command).__name__)
+                outcome = Missing({})
+            if isinstance(outcome, Done):
+                waiting.extend(outcome.follow_ups)
+            else:
+                self._book.undo(mark)
+                self._result.dropped += 1
+        self._result.dropped += len(waiting)
+
+    def _finalize(self) -> None:
+        self._book.now = self._result.now
+        for finalizer in self._work.finalizers:
+            mark = self._book.mark()
+            try:
+                self._book.now = max(self._result.now, self._book.latest(finalizer.needs()))
+                finalizer.finish(self._book)
+            except MissingRow:
+                self._book.undo(mark)
+                self._result.dropped += 1
+            except Exception:
+                log.exception("%s failed", type(finalizer).__name__)
+                self._book.undo(mark)
+                self._result.dropped += 1
+
+    # --- save ---
+
+    def _save(self) -> None:
+        """Changed rows in lock order, new rows, keys; keys that only prove absence are removed again."""
+        written = self._book.written()
+        for kind, _, changed in written:
+            if changed:
+                kind.save(self._conn, (), changed)
+        for kind, inserted, _ in written:
+            if inserted:
+                kind.save(self._conn, inserted, ())
+        for key_id in self._new_keys:
+            self._probes.pop(key_id, None)
+        rows = sorted([*self._new_keys.values(), *self._probes.values()], key=lambda row: row.id)
+        if rows:
+            self._keys.save(self._conn, rows, ())
+        if self._probes:
+            self._keys.remove(self._conn, sorted(self._probes))
