@@ -20,7 +20,8 @@ class WorkerSettings:
     """Where to connect and how much to run.
 
     `token` may be a function, asked before each connection, so that a rotated one is picked up. `queues`:
-    what to take work from. `slots` is how many attempts run at once, in threads and coroutines together. `grace_ms` is how long a stop waits for what runs.
+    what to take work from. `slots` is how many attempts run at once, in threads and coroutines together.
+    `grace_ms` is how long a stop waits for what runs.
     """
 
     url: str
