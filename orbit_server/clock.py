@@ -14,9 +14,11 @@ class Clock(Protocol):
 
     def wall_us(self) -> int:
         """UTC microseconds since 1970."""
+        ...
 
     def monotonic_us(self) -> int:
         """Microseconds of a clock that never steps; only differences mean anything."""
+        ...
 
 
 class SystemClock:

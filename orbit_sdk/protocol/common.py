@@ -44,8 +44,11 @@ def micros_of(moment: datetime) -> int:
 
 
 def moment_of(micros: int) -> datetime:
-    """The aware datetime (UTC) of microseconds; OverflowError outside the years 0001-9999."""
-    return _EPOCH + timedelta(microseconds=micros)
+    """The aware datetime (UTC) of microseconds; ValueError outside the years 0001-9999."""
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError as error:
+        raise ValueError("is outside the years 0001-9999") from error
 
 
 def _instant_text(moment: datetime) -> str:

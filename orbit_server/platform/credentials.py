@@ -1,0 +1,266 @@
+"""Credentials: created with named rights, listed, revoked. The token itself is never stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from orbit_sdk.errors import Detail, InvalidArgument, NotFound, PermissionDenied
+from orbit_sdk.values.canonical import canonical_json, digest
+from orbit_sdk.values.ids import Id, IdSeed
+from orbit_sdk.values.json_strict import Json
+from orbit_sdk.values.names import is_name, is_queue_name
+from orbit_server.platform.audit import AUDIT, AuditRow
+from orbit_server.platform.permissions import PERMISSIONS, Names, Principal
+from orbit_server.storage import tables
+from orbit_server.storage.book import Book
+from orbit_server.storage.commands import CommandKey, Done, Keyless, Needs, Order, Outcome, Refused
+from orbit_server.storage.kinds import LockOrder, RowKind
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialRow:
+    """`permissions` and the three lists of names are canonical JSON lists of texts."""
+
+    id: Id
+    namespace_id: Id
+    name: str
+    token_hash: str
+    permissions: str
+    queues_submit: str
+    queues_consume: str
+    definitions_signal: str
+    created_at: int
+    expires_at: int | None
+    revoked_at: int | None
+    created_by: Id | None
+
+
+CREDENTIALS: RowKind[CredentialRow] = RowKind(
+    "credentials", LockOrder.NAMESPACES + 1, tables.credentials, CredentialRow
+)
+_COLUMNS = [tables.credentials.c[name] for name in CredentialRow.__dataclass_fields__]
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialRevoked:
+    """Hint: whoever knows this credential forgets it, and its live sessions end."""
+
+    credential_id: Id
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a credential may do; lists of names may hold `"*"` for every name."""
+
+    permissions: tuple[str, ...]
+    submit_queues: tuple[str, ...] = ()
+    consume_queues: tuple[str, ...] = ()
+    signal_definitions: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Raises InvalidArgument naming every unknown permission and impossible name."""
+        problems = [
+            Detail(f"permissions[{place}]", f"{name!r} is not a permission")
+            for place, name in enumerate(self.permissions)
+            if name not in PERMISSIONS
+        ]
+        for field, names, good in (
+            ("submit_queues", self.submit_queues, is_queue_name),
+            ("consume_queues", self.consume_queues, is_queue_name),
+            ("signal_definitions", self.signal_definitions, is_name),
+        ):
+            problems += [
+                Detail(f"{field}[{place}]", f"{name!r} is not a name, nor '*'")
+                for place, name in enumerate(names)
+                if name != "*" and not good(name)
+            ]
+        if problems:
+            raise InvalidArgument(f"{problems[0].field}: {problems[0].reason}", problems)
+
+    def check_within(self, giver: Principal) -> None:
+        """Nobody gives what they do not have: raises PermissionDenied."""
+        beyond = sorted(set(self.permissions) - giver.permissions)
+        for given, own in (
+            (self.submit_queues, giver.submit_queues),
+            (self.consume_queues, giver.consume_queues),
+            (self.signal_definitions, giver.signal_definitions),
+        ):
+            beyond += sorted(name for name in given if name not in own)
+        if beyond:
+            raise PermissionDenied(f"this credential cannot give what it lacks: {', '.join(beyond)}")
+
+    def to_json(self) -> Json:
+        return {
+            "permissions": list(self.permissions),
+            "submit_queues": list(self.submit_queues),
+            "consume_queues": list(self.consume_queues),
+            "signal_definitions": list(self.signal_definitions),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CreateCredential(Order):
+    """Store a credential whose token the caller has made. The answer is the credential's id.
+
+    `id` is made with the token: an answer with another id is that of an earlier request, whose token was shown.
+    `seed` makes the id of the audit row. `key` is None offline.
+    """
+
+    id: Id
+    namespace_id: Id
+    name: str
+    token_hash: str
+    rights: Rights
+    expires_at: int | None
+    actor: str
+    created_by: Id | None
+    seed: IdSeed
+    key: CommandKey | None
+
+    @property
+    def lane(self) -> str:
+        return self.id
+
+    def needs(self) -> Needs:
+        return {CREDENTIALS.name: (self.id,)}
+
+    def decide(self, book: Book) -> Outcome[dict[str, Any]]:
+        if book.get(CREDENTIALS, self.id) is not None:  # an earlier run of this very command was committed
+            return Done({"id": self.id}, subject_id=self.id)
+        if self.expires_at is not None and self.expires_at <= book.now:
+            return Refused(InvalidArgument.at("expires_at", "lies in the past"))
+        book.insert(CREDENTIALS, self._row(book.now))
+        book.insert(
+            AUDIT,
+            AuditRow(
+                id=self.seed.nth(0),
+                namespace_id=self.namespace_id,
+                at=book.now,
+                actor=self.actor,
+                action="credential.created",
+                subject_kind="credential",
+                subject_id=self.id,
+                after_digest=digest(self.rights.to_json()),
+                details=canonical_json({"name": self.name, "rights": self.rights.to_json()}),
+            ),
+        )
+        return Done({"id": self.id}, subject_id=self.id)
+
+    def _row(self, now: int) -> CredentialRow:
+        return CredentialRow(
+            id=self.id,
+            namespace_id=self.namespace_id,
+            name=self.name,
+            token_hash=self.token_hash,
+            permissions=canonical_json(list(self.rights.permissions)),
+            queues_submit=canonical_json(list(self.rights.submit_queues)),
+            queues_consume=canonical_json(list(self.rights.consume_queues)),
+            definitions_signal=canonical_json(list(self.rights.signal_definitions)),
+            created_at=now,
+            expires_at=self.expires_at,
+            revoked_at=None,
+            created_by=self.created_by,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeCredential(Keyless):
+    """End a credential for good; revoking it again changes nothing."""
+
+    id: Id
+    namespace_id: Id
+    actor: str
+    reason: str
+    seed: IdSeed
+
+    @property
+    def lane(self) -> str:
+        return self.id
+
+    def needs(self) -> Needs:
+        return {CREDENTIALS.name: (self.id,)}
+
+    def decide(self, book: Book) -> Outcome[CredentialRow]:
+        row = book.get(CREDENTIALS, self.id)
+        if row is None or row.namespace_id != self.namespace_id:
+            return Refused(NotFound("no such credential"))
+        if row.revoked_at is None:
+            row = book.change(CREDENTIALS, row, replace(row, revoked_at=book.now))
+            book.insert(
+                AUDIT,
+                AuditRow(
+                    id=self.seed.nth(0),
+                    namespace_id=self.namespace_id,
+                    at=book.now,
+                    actor=self.actor,
+                    action="credential.revoked",
+                    subject_kind="credential",
+                    subject_id=self.id,
+                    reason=self.reason,
+                ),
+            )
+        book.after_commit(CredentialRevoked(self.id))
+        return Done(row)
+
+
+def find_by_hash(conn: Connection, hashed: str) -> CredentialRow | None:
+    """The credential of a token, or None."""
+    found = conn.execute(select(*_COLUMNS).where(tables.credentials.c.token_hash == hashed)).first()
+    return None if found is None else _row(found)
+
+
+def find_credential(conn: Connection, credential_id: Id) -> CredentialRow | None:
+    """The credential of this id, or None."""
+    found = conn.execute(select(*_COLUMNS).where(tables.credentials.c.id == credential_id)).first()
+    return None if found is None else _row(found)
+
+
+def list_credentials(
+    conn: Connection, namespace_id: Id, before: Id | None, limit: int
+) -> list[CredentialRow]:
+    """A page of a namespace's credentials, newest first; `before` is the last one seen."""
+    table = tables.credentials
+    query = select(*_COLUMNS).where(table.c.namespace_id == namespace_id)
+    if before is not None:
+        query = query.where(table.c.id < before)
+    return [_row(found) for found in conn.execute(query.order_by(table.c.id.desc()).limit(limit))]
+
+
+def principal_of(row: CredentialRow) -> Principal:
+    """The rights of a stored credential. Raises ValueError when the row is damaged."""
+    return Principal(
+        credential_id=row.id,
+        namespace_id=row.namespace_id,
+        name=row.name,
+        permissions=frozenset(_names(row.permissions)),
+        submit_queues=Names.of(_names(row.queues_submit)),
+        consume_queues=Names.of(_names(row.queues_consume)),
+        signal_definitions=Names.of(_names(row.definitions_signal)),
+        expires_at=row.expires_at,
+    )
+
+
+def rights_of(row: CredentialRow) -> Rights:
+    """What the credential may do, in the order it was given."""
+    return Rights(
+        tuple(_names(row.permissions)),
+        tuple(_names(row.queues_submit)),
+        tuple(_names(row.queues_consume)),
+        tuple(_names(row.definitions_signal)),
+    )
+
+
+def _names(text: str) -> Iterable[str]:
+    names = json.loads(text)
+    if not isinstance(names, list):
+        raise ValueError("a list of names is damaged")
+    return (str(name) for name in names)
+
+
+def _row(found: Row[Any]) -> CredentialRow:
+    return CredentialRow(*found)
