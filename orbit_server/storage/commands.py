@@ -87,15 +87,19 @@ class Command(Protocol[A_co]):
     @property
     def lane(self) -> str:
         """Id of the aggregate that this command changes: commands of one aggregate share a lane."""
+        ...
 
     def needs(self) -> Needs:
         """The rows known beforehand."""
+        ...
 
     def more(self, book: Book) -> Needs:
         """Asked after each kind (in lock order) that this command named: what else, in later kinds only."""
+        ...
 
     def decide(self, book: Book) -> Outcome[A_co]:
         """Decide on the book, purely: no I/O, no clock, no randomness."""
+        ...
 
 
 class Order:
@@ -141,6 +145,7 @@ class FinalizerRun(Protocol):
 
     def needs(self) -> Needs:
         """Rows to touch and load with the group (limit rows)."""
+        ...
 
     def finish(self, book: Book) -> None:
         """Called in the transaction after all decisions. Raising undoes only what this call did."""

@@ -55,8 +55,8 @@ class _Queue:
         room = most - len(group)
         reserved = min(len(background), room // 2)
         for source, share in ((requests, room - reserved), (background, room)):
-            for _ in range(min(share, len(source), most - len(group))):
-                group.append(source.popleft())
+            count = min(share, len(source), most - len(group))
+            group.extend([source.popleft() for _ in range(count)])
         return group
 
     def __len__(self) -> int:

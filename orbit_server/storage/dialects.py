@@ -25,7 +25,7 @@ Values = tuple[Any, ...]
 
 
 class LostRow(Exception):
-    """An update by primary key matched fewer rows than it named: a racer was there, the group starts again."""
+    """An update by key matched fewer rows than it named: a racer was there, the group runs again."""
 
 
 def is_sqlite(conn: Connection) -> bool:

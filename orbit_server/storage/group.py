@@ -33,11 +33,16 @@ from orbit_server.storage.commands import (
 from orbit_server.storage.idempotency import KeyKind, KeyRow, key_row, probe_row, stored_answer
 from orbit_server.storage.kinds import Kind
 
-_NO_MORE: object = Order.more
 log = logging.getLogger(__name__)
 
 _FOLLOW_UPS_MAX = 1_000
 """Follow-ups of one command, follow-ups of follow-ups included; what is beyond is left to stored rows."""
+
+
+def _asks(command: Command[Any]) -> bool:
+    """Whether a command has a `more` of its own: most have none, and are not asked."""
+    own: object = getattr(type(command), "more", None)
+    return own is not Order.more
 
 
 @dataclass(slots=True, eq=False)
@@ -61,7 +66,7 @@ class Entry:
         self.key = self.command.key
         self.key_id = None if self.key is None else self.key.id
         self.companion = getattr(self.command, "companion", None)
-        self.asks = getattr(type(self.command), "more", None) is not _NO_MORE
+        self.asks = _asks(self.command)
 
     def add(self, needs: Needs) -> bool:
         """Name more rows; False when all were named before."""
@@ -113,17 +118,17 @@ class GroupRunner:
         monotonic_us: Callable[[], int],
     ) -> None:
         ordered = sorted(kinds, key=lambda kind: (kind.order, kind.name))
-        self._kinds: Mapping[str, Kind[Any]] = {kind.name: kind for kind in ordered}
-        if len(self._kinds) != len(ordered):
+        self.kinds: Mapping[str, Kind[Any]] = {kind.name: kind for kind in ordered}
+        if len(self.kinds) != len(ordered):
             raise ValueError("two kinds have one name")
-        self._places = {name: place for place, name in enumerate(self._kinds)}
-        self._keys = keys
-        self._now = now
-        self._monotonic_us = monotonic_us
+        self.places = {name: place for place, name in enumerate(self.kinds)}
+        self.keys = keys
+        self.now = now
+        self.monotonic_us = monotonic_us
 
     def known(self, needs: Mapping[str, object]) -> bool:
         """Whether every named kind is registered."""
-        return all(name in self._kinds for name in needs)
+        return all(name in self.kinds for name in needs)
 
     def run(self, conn: Connection, work: GroupWork) -> GroupResult:
         """Everything between BEGIN and COMMIT."""
@@ -134,11 +139,11 @@ class _Run:
     """The state of one run of a group."""
 
     def __init__(self, runner: GroupRunner, conn: Connection, work: GroupWork) -> None:
-        self._kinds = runner._kinds  # noqa: SLF001  # the runner is this object's own configuration
-        self._places = runner._places  # noqa: SLF001
-        self._keys = runner._keys  # noqa: SLF001
-        self._read_now = runner._now  # noqa: SLF001
-        self._monotonic_us = runner._monotonic_us  # noqa: SLF001
+        self._kinds = runner.kinds
+        self._places = runner.places
+        self._keys = runner.keys
+        self._read_now = runner.now
+        self._monotonic_us = runner.monotonic_us
         self._conn = conn
         self._work = work
         self._book = Book(self._kinds)
@@ -193,16 +198,19 @@ class _Run:
                 self._companions[place] = entry.companion
                 needs = entry.companion.needs()
                 self._want(wanted, needs)
-                if type(entry.companion).more is not Order.more:
+                if _asks(entry.companion):
                     accompanying.append((entry.companion, dict.fromkeys(needs)))
             if entry.asks:
                 asking.append((place, entry, dict.fromkeys(entry.needs)))
         for finalizer in self._work.finalizers:
             self._want(wanted, finalizer.needs())
-        self._resolve(wanted, asking)
+        self._resolve(wanted, asking, accompanying)
 
     def _resolve(
-        self, wanted: dict[str, dict[Id, None]], asking: Sequence[tuple[int, Entry, dict[str, None]]]
+        self,
+        wanted: dict[str, dict[Id, None]],
+        asking: Sequence[tuple[int, Entry, dict[str, None]]],
+        accompanying: Sequence[tuple[Command[Any], dict[str, None]]],
     ) -> None:
         for name, kind in self._kinds.items():
             self._load(kind, wanted[name])
@@ -256,8 +264,8 @@ class _Run:
             more = companion.more(self._book)
         except MissingRow as missing:
             more = missing.needs
-        except Exception as error:
-            log.error("%s failed to say what it needs", type(companion).__name__, exc_info=error)
+        except Exception:
+            log.exception("%s failed to say what it needs", type(companion).__name__)
             return
         for name, ids in more.items():
             if self._places[name] > self._places[at]:
@@ -314,7 +322,7 @@ class _Run:
 
     def _failed(self, place: int, entry: Entry, error: Exception) -> None:
         """A bug in one command fails that command alone."""
-        log.exception("%s failed to decide", type(entry.command).__name__, exc_info=error)
+        log.error("%s failed to decide", type(entry.command).__name__, exc_info=error)  # the caller handles it
         internal = Internal(f"{type(entry.command).__name__} could not be decided")
         internal.__cause__ = error
         self._result.verdicts[place] = internal

@@ -55,24 +55,28 @@ class Kind(Protocol[R]):
     def owner_kind(self) -> str | None:
         """Name of the kind that owns these members; None when rows stand for themselves."""
 
-    def touch(self, conn: Connection, ids: Sequence[Id]) -> None:
+    def touch(self, conn: Connection, ids: Sequence[Id], /) -> None:
         """Lock and certify the rows. A no-op where one process writes, for members and insert-only kinds."""
 
     def load(self, conn: Connection, ids: Sequence[Id]) -> Mapping[Id, Any]:
         """Id -> row; for members owner id -> tuple of rows. Absent rows are absent."""
+        ...
 
     def save(self, conn: Connection, inserted: Sequence[R], changed: Sequence[tuple[R, R]]) -> None:
         """Write new rows, and of changed ones (before, after) the changed columns, by primary key."""
 
-    def key_of(self, row: R) -> Id: ...
-    def owner_of(self, row: R) -> Id:
+    def key_of(self, row: R, /) -> Id: ...
+    def owner_of(self, row: R, /) -> Id:
         """Id of the owner (members only)."""
+        ...
 
-    def last_of(self, row: R) -> int:
+    def last_of(self, row: R, /) -> int:
         """The row's latest instant; 0 where the table keeps none."""
+        ...
 
-    def stamped(self, row: R, at: int) -> R:
+    def stamped(self, row: R, at: int, /) -> R:
         """The row with `last` = at (the row itself where the table keeps none)."""
+        ...
 
 
 class RowKind(Generic[R]):

@@ -1,6 +1,7 @@
 """What happens to a group whose transaction fails.
 
-It is tried again from BEGIN, then without what is optional, then taken apart until the guilty command stands alone.
+It is tried again from BEGIN, then without what is optional, then taken apart until the guilty
+command stands alone.
 
 A COMMIT whose outcome is unknown is answered by running the same commands under the same keys: the second run
 finds the work done, or does it. It is never answered by looking.
@@ -43,6 +44,7 @@ class Lane(Protocol):
 
     async def transact(self, fn: Callable[[Connection], T]) -> T:
         """BEGIN, fn, COMMIT. Raises TransactionFailed, after a rollback."""
+        ...
 
     async def close(self) -> None: ...
 
