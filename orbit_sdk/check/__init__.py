@@ -1,1 +1,10 @@
-"""Rules over the graph, data flow, types and limits of a definition."""
+"""Checks of a definition before it runs: references, graph, structure, data flow, types, limits.
+
+`check_definition` gives every finding at once, as frozen diagnostics. It reads the definition alone: no
+server, no clock, no network.
+"""
+
+from orbit_sdk.check.checking import check_definition, errors_of
+from orbit_sdk.check.diagnostics import Diagnostic, Place, Related, Severity, SideTable
+
+__all__ = ["Diagnostic", "Place", "Related", "Severity", "SideTable", "check_definition", "errors_of"]
