@@ -62,7 +62,7 @@ _MESSAGES = {
 
 
 def create_task(book: Book, new: NewTask) -> Task:
-    """Insert the rows of a task. A workflow's task writes no event of its own: the step's event tells of it."""
+    """Insert the rows of a task. A workflow's task writes no event: its step's event tells of it."""
     task, spec = submit(new, book.now)
     book.insert(TASKS, task)
     book.insert(TASK_SPECS, spec)

@@ -134,7 +134,7 @@ def _outcome(task: Task, closed: Attempt, report: Report, ground: Ground) -> tup
         return after, Body(result=report.result, digest=report.digest)
     error = Body(error=report.error, digest=report.digest)
     if report.said is Said.FINAL:
-        code = report.code or ErrorCode.ATTEMPTS_EXHAUSTED
+        code = report.code or Said.FINAL.value
         if task.late_success and not task.detached:
             return to_review(task, now, ErrorCode.LATE_SUCCESS), None
         return failed(task, now, code, effect_possible=False), error

@@ -153,12 +153,15 @@ class Withdrawn:
 
 
 def start(
-    task: Task, attempt: Attempt, session_id: Id, nonce: str, now: int, times: PulseTimes
+    task: Task, attempt: Attempt, asker: tuple[Id, str], now: int, times: PulseTimes
 ) -> tuple[Move | None, Started | Withdrawn]:
-    """Grant the start of an offer, or withdraw it. The move is None when nothing changes."""
+    """Grant the start of an offer, or withdraw it. The move is None when nothing changes.
+
+    `asker` is the session and the nonce of the worker process that asks.
+    """
     if attempt.state is AttemptState.CLOSED or task.attempt_id != attempt.id:
         return None, Withdrawn("the offer is closed")
-    if attempt.nonce != nonce or attempt.session_id != session_id:
+    if (attempt.session_id, attempt.nonce) != asker:
         return None, Withdrawn("the offer belongs to another worker")
     if attempt.state is AttemptState.RUNNING:
         return None, _started(task, attempt)
@@ -239,13 +242,14 @@ def renew(task: Task, attempt: Attempt, session_id: Id, now: int, times: PulseTi
     return replace(task, lease_until=until)
 
 
-def mark(task: Task, attempt: Attempt, session_id: Id, nonce: str, now: int) -> tuple[Attempt | None, str]:
-    """Store that an effect is about to begin. The answer is GRANTED, CANCELLED or LOST; idempotent per
-    attempt.
+def mark(task: Task, attempt: Attempt, asker: tuple[Id, str], now: int) -> tuple[Attempt | None, str]:
+    """Store that an effect is about to begin: GRANTED, CANCELLED or LOST; idempotent per attempt.
+
+    Granted like a start: to the session and process that hold the attempt, while lease and time last.
     """
     if task.attempt_id != attempt.id or attempt.state is not AttemptState.RUNNING:
         return None, "LOST"
-    if attempt.session_id != session_id or attempt.nonce != nonce or attempt.kind is not AttemptKind.RUN:
+    if (attempt.session_id, attempt.nonce) != asker or attempt.kind is not AttemptKind.RUN:
         return None, "LOST"
     if (
         task.lease_until is None
@@ -258,6 +262,17 @@ def mark(task: Task, attempt: Attempt, session_id: Id, nonce: str, now: int) -> 
     if attempt.marked_at is not None:
         return None, "GRANTED"
     return replace(attempt, marked_at=now), "GRANTED"
+
+
+def bind(task: Task, attempt: Attempt, session_id: Id, now: int, times: PulseTimes) -> Move | None:
+    """The running attempt, now of another session of the same process, with a new lease; None when it is
+    lost.
+    """
+    bound = replace(attempt, session_id=session_id)
+    after = renew(task, bound, session_id, now, times)
+    if after is None or after.lease_until is None:
+        return None
+    return Move(after, replace(bound, lease_until=after.lease_until))
 
 
 def lease_over(task: Task, now: int, times: PulseTimes) -> bool:

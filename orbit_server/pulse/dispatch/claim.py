@@ -1,0 +1,119 @@
+"""Claiming: the command that opens attempts for reserved slots, and the offer that comes of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbit_sdk.values.ids import Id
+from orbit_server.pulse.dispatch.sessions import Offer
+from orbit_server.pulse.tasks.decide.start import Claimant, claim
+from orbit_server.pulse.tasks.lifecycle import VERIFIED, AttemptState
+from orbit_server.pulse.tasks.operations import apply
+from orbit_server.pulse.tasks.records import Attempt, Task
+from orbit_server.pulse.tasks.rows import ATTEMPTS, TASK_SPECS, TASKS
+from orbit_server.pulse.times import TIMES, PulseTimes
+from orbit_server.storage.book import Book
+from orbit_server.storage.commands import Done, Keyless, Needs
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """One reserved slot for one task. The attempt's id is made before the transaction, so a rerun finds its
+    own.
+    """
+
+    task_id: Id
+    attempt_id: Id
+    who: Claimant
+    ready_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTasks(Keyless):
+    """Claim these tasks for these slots. Answers the offers that came of it by attempt id; the rest lost a
+    race.
+    """
+
+    tickets: tuple[Ticket, ...]
+    times: PulseTimes = TIMES
+
+    @property
+    def lane(self) -> str:
+        return self.tickets[0].task_id if self.tickets else ""
+
+    def needs(self) -> Needs:
+        ids = [ticket.task_id for ticket in self.tickets]
+        return {"tasks": ids, "task_specs": ids}
+
+    def more(self, book: Book) -> Needs:
+        asked = [ticket.task_id for ticket in self.tickets if _attempts_count(book, ticket)]
+        return {"attempts": asked} if asked else {}
+
+    def decide(self, book: Book) -> Done[dict[Id, Offer]]:
+        offers = {}
+        for ticket in self.tickets:
+            offer = claim_one(book, ticket, self.times)
+            if offer is not None:
+                offers[ticket.attempt_id] = offer
+        return Done(offers)
+
+
+def claim_one(book: Book, ticket: Ticket, times: PulseTimes) -> Offer | None:
+    """Claim one task on the book; None when it is not there to be claimed any more. Needs "tasks",
+    "task_specs".
+    """
+    task = book.get(TASKS, ticket.task_id)
+    if task is None or task.namespace_id != ticket.who.namespace_id:
+        return None
+    spec = book.get(TASK_SPECS, task.id)
+    if spec is None:
+        return None
+    if task.attempt_id == ticket.attempt_id:
+        attempt = book.member(ATTEMPTS, task.id, ticket.attempt_id)
+    else:
+        earlier = book.members(ATTEMPTS, task.id) if task.state in VERIFIED else ()
+        move = claim(task, earlier, ticket.who, ticket.attempt_id, book.now, times)
+        if move is None:
+            return None
+        task, attempt = apply(book, task, None, move), move.attempt
+    if attempt is None:
+        return None
+    return Offer(
+        attempt_id=attempt.id,
+        task_id=task.id,
+        namespace_id=task.namespace_id,
+        generation=attempt.generation,
+        attempt_no=attempt.attempt_no,
+        kind=attempt.kind,
+        started=attempt.state is AttemptState.RUNNING,
+        queue=task.queue,
+        handler=task.handler,
+        handler_version=task.handler_version,
+        recovery=attempt.recovery,
+        lease_ms=_lease_ms(attempt),
+        limit_ms=task.attempt_timeout_ms,
+        parameters=spec.parameters,
+        parameters_version=spec.parameters_version,
+        effect_key=spec.effect_key,
+        ready_number=ticket.ready_number,
+        deadline_at=task.total_deadline_at,
+        business_key=task.business_key,
+        workflow_id=task.instance_id,
+        activation_id=task.activation_id,
+        step_key=task.step_key,
+        round=task.round,
+        asked_generation=attempt.asked_generation,
+        cancel_requested=task.cancel_requested,
+    )
+
+
+def _lease_ms(attempt: Attempt) -> int:
+    return (attempt.lease_until - attempt.offered_at) // 1000
+
+
+def _attempts_count(book: Book, ticket: Ticket) -> bool:
+    """Earlier attempts are read for a verification, and for an attempt that an earlier run of this command
+    opened.
+    """
+    task: Task | None = book.get(TASKS, ticket.task_id)
+    return task is not None and (task.state in VERIFIED or task.attempt_id == ticket.attempt_id)

@@ -1,0 +1,391 @@
+"""Commands of a worker's session: start, renew, mark, report, bind after a reconnect, hand offers back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from orbit_sdk.values.ids import Id
+from orbit_server.pulse.ids import evidence_id_of
+from orbit_server.pulse.tasks.decide import finish as finishing
+from orbit_server.pulse.tasks.decide import start as starting
+from orbit_server.pulse.tasks.decide.finish import Ground, Report
+from orbit_server.pulse.tasks.decide.move import Move, Note
+from orbit_server.pulse.tasks.decide.policy import policy_of
+from orbit_server.pulse.tasks.lifecycle import AttemptState, Said
+from orbit_server.pulse.tasks.operations import apply
+from orbit_server.pulse.tasks.records import Attempt, Task
+from orbit_server.pulse.tasks.rows import ATTEMPTS, EVIDENCE, TASK_RESULTS, TASK_SPECS, TASKS
+from orbit_server.pulse.times import TIMES, PulseTimes
+from orbit_server.storage.book import Book
+from orbit_server.storage.commands import Command, Done, Keyless, Needs
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An attempt as its holder names it."""
+
+    task_id: Id
+    attempt_id: Id
+    generation: int
+
+
+def find(book: Book, held: Held, namespace_id: Id) -> tuple[Task, Attempt] | None:
+    """The rows of what is named, or None when it does not exist in this namespace with this generation."""
+    task = book.get(TASKS, held.task_id)
+    if task is None or task.namespace_id != namespace_id:
+        return None
+    attempt = book.member(ATTEMPTS, held.task_id, held.attempt_id)
+    if attempt is None or attempt.generation != held.generation:
+        return None
+    return task, attempt
+
+
+def ground(book: Book, task: Task, times: PulseTimes, *, retries: bool = True) -> Ground:
+    """What a decision about the end of an attempt stands on; the policy is read only where it may count."""
+    spec = book.get(TASK_SPECS, task.id) if retries else None
+    return Ground(book.now, policy_of(None if spec is None else spec.policy), times)
+
+
+def _rows_of(items: Sequence[Held]) -> Needs:
+    ids = [item.task_id for item in items]
+    return {"tasks": ids, "attempts": ids}
+
+
+# --- start -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StartAnswer:
+    """`granted`: begin, with so much lease and so much time; else `reason` says why not."""
+
+    granted: bool
+    lease_ms: int = 0
+    limit_ms: int = 0
+    cancel_requested: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StartAttempt(Keyless):
+    """May this offer begin? The same process gets the same answer again; nobody else gets a yes."""
+
+    namespace_id: Id
+    session_id: Id
+    nonce: str
+    held: Held
+    times: PulseTimes = TIMES
+
+    @property
+    def lane(self) -> str:
+        return self.held.task_id
+
+    def needs(self) -> Needs:
+        return _rows_of([self.held])
+
+    def decide(self, book: Book) -> Done[StartAnswer]:
+        found = find(book, self.held, self.namespace_id)
+        if found is None:
+            return Done(StartAnswer(granted=False, reason="there is no such offer"))
+        task, attempt = found
+        move, answer = starting.start(task, attempt, (self.session_id, self.nonce), book.now, self.times)
+        if move is not None:
+            apply(book, task, attempt, move)
+        if isinstance(answer, starting.Withdrawn):
+            return Done(StartAnswer(granted=False, reason=answer.reason))
+        lease_ms = max(0, answer.lease_until - book.now) // 1000
+        limit_ms = max(0, answer.limit_at - book.now) // 1000
+        return Done(
+            StartAnswer(
+                granted=True, lease_ms=lease_ms, limit_ms=limit_ms, cancel_requested=answer.cancel_requested
+            )
+        )
+
+
+# --- renew and mark ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    lease_ms: int
+    cancel_requested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RenewLeases(Keyless):
+    """Lengthen leases. Answers by attempt id; None: the attempt is no longer this session's."""
+
+    namespace_id: Id
+    session_id: Id
+    items: tuple[Held, ...]
+    times: PulseTimes = TIMES
+
+    @property
+    def lane(self) -> str:
+        return self.items[0].task_id if self.items else ""
+
+    def needs(self) -> Needs:
+        return _rows_of(self.items)
+
+    def decide(self, book: Book) -> Done[Mapping[Id, Renewal | None]]:
+        return Done({item.attempt_id: self._renew(book, item) for item in self.items})
+
+    def _renew(self, book: Book, item: Held) -> Renewal | None:
+        found = find(book, item, self.namespace_id)
+        if found is None:
+            return None
+        task, attempt = found
+        after = starting.renew(task, attempt, self.session_id, book.now, self.times)
+        if after is None or after.lease_until is None:
+            return None
+        book.change(TASKS, task, after)
+        return Renewal((after.lease_until - book.now) // 1000, after.cancel_requested)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkEffect(Keyless):
+    """An effect is about to begin. Answers GRANTED (which is stored before it is said), CANCELLED or LOST."""
+
+    namespace_id: Id
+    session_id: Id
+    nonce: str
+    held: Held
+
+    @property
+    def lane(self) -> str:
+        return self.held.task_id
+
+    def needs(self) -> Needs:
+        return _rows_of([self.held])
+
+    def decide(self, book: Book) -> Done[str]:
+        found = find(book, self.held, self.namespace_id)
+        if found is None:
+            return Done("LOST")
+        task, attempt = found
+        marked, answer = starting.mark(task, attempt, (self.session_id, self.nonce), book.now)
+        if marked is not None:
+            book.change(ATTEMPTS, attempt, marked)
+        return Done(answer)
+
+
+# --- report ------------------------------------------------------------------------------------------------
+
+
+class Settled(StrEnum):
+    """ACCEPTED (again too), EVIDENCE: kept beside the task, REFUSED: nothing was stored. All end the re-
+    sending.
+    """
+
+    ACCEPTED = "ACCEPTED"
+    EVIDENCE = "EVIDENCE"
+    REFUSED = "REFUSED"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordAnswer:
+    settled: Settled
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordResult(Keyless):
+    """How an attempt ended. Repeat-safe: the attempt and its generation are its identity.
+
+    `companion` is decided right after it, in the same transaction: it lets the workflow see the change at
+    once. `lane` is the workflow's id for a task of a workflow, else the task's.
+    """
+
+    namespace_id: Id
+    held: Held
+    report: Report
+    lane: str
+    companion: Command[Any] | None = None
+    times: PulseTimes = TIMES
+
+    def needs(self) -> Needs:
+        return _rows_of([self.held])
+
+    def more(self, book: Book) -> Needs:
+        found = find(book, self.held, self.namespace_id)
+        if found is None:
+            return {}
+        task, attempt = found
+        if attempt.state is AttemptState.CLOSED:
+            return {"task_results": [task.id], "evidence": [self._evidence_id]}
+        if self.report.said in _NEVER_RETRIED:
+            return {}
+        return {"task_specs": [task.id]}
+
+    @property
+    def _evidence_id(self) -> Id:
+        return evidence_id_of(self.held.attempt_id, self.report.digest)
+
+    def decide(self, book: Book) -> Done[RecordAnswer]:
+        found = find(book, self.held, self.namespace_id)
+        if found is None:
+            return Done(RecordAnswer(Settled.REFUSED, "there is no such attempt"))
+        task, attempt = found
+        if attempt.state is AttemptState.OFFERED:
+            return self._unstarted(book, task, attempt)
+        if attempt.state is AttemptState.RUNNING and task.attempt_id == attempt.id:
+            if not starting.lease_over(task, book.now, self.times):
+                retries = self.report.said not in _NEVER_RETRIED
+                move = finishing.finish(
+                    task, attempt, self.report, ground(book, task, self.times, retries=retries)
+                )
+                apply(book, task, attempt, move)
+                return Done(RecordAnswer(Settled.ACCEPTED))
+            ended = finishing.lease_ended(task, attempt, ground(book, task, self.times))
+            if ended is not None and ended.attempt is not None:
+                task, attempt = apply(book, task, attempt, ended), ended.attempt
+        return self._late(book, task, attempt)
+
+    def _unstarted(self, book: Book, task: Task, attempt: Attempt) -> Done[RecordAnswer]:
+        """An offer can only be handed back; anything else about it is a claim to keep, not to believe."""
+        if self.report.said in (Said.HAND_BACK, Said.DISCARDED):
+            apply(book, task, attempt, starting.withdraw(task, attempt, book.now, self.times))
+            return Done(RecordAnswer(Settled.ACCEPTED))
+        if book.get(EVIDENCE, self._evidence_id) is None:
+            report = self.report
+            note = Note(
+                f"UNSTARTED_{report.said}", report.result or report.error, report.digest, contradiction=True
+            )
+            apply(book, task, attempt, Move(task, notes=(note,)))
+        return Done(RecordAnswer(Settled.EVIDENCE, "the attempt was never started"))
+
+    def _late(self, book: Book, task: Task, attempt: Attempt) -> Done[RecordAnswer]:
+        stored = book.get(TASK_RESULTS, task.id)
+        move = finishing.late(task, attempt, self.report, None if stored is None else stored.digest)
+        if move is None:
+            return Done(RecordAnswer(Settled.ACCEPTED))
+        if book.get(EVIDENCE, self._evidence_id) is None:
+            apply(book, task, attempt, move)
+        return Done(RecordAnswer(Settled.EVIDENCE, f"the attempt had ended ({attempt.outcome})"))
+
+
+_NEVER_RETRIED = frozenset({Said.SUCCEEDED, Said.FINAL})
+
+
+# --- reconnect and close -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """CONTINUE with so much lease, STOP, or SETTLED: its result is stored."""
+
+    answer: str
+    lease_ms: int = 0
+    cancel_requested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BindAttempts(Keyless):
+    """After a reconnect: settle what the worker still holds. Answers a `Bound` per listed attempt.
+
+    `unlisted` are attempts that were started together with their offer for this same process and that it does
+    not list: they provably never arrived, and are given back uncharged.
+    """
+
+    namespace_id: Id
+    session_id: Id
+    nonce: str
+    listed: tuple[Held, ...] = ()
+    unlisted: tuple[Held, ...] = ()
+    times: PulseTimes = TIMES
+
+    @property
+    def lane(self) -> str:
+        return next((held.task_id for held in (*self.listed, *self.unlisted)), "")
+
+    def needs(self) -> Needs:
+        ids = [held.task_id for held in (*self.listed, *self.unlisted)]
+        return {"tasks": ids, "attempts": ids, "task_specs": [held.task_id for held in self.unlisted]}
+
+    def decide(self, book: Book) -> Done[Mapping[Id, Bound]]:
+        for held in self.unlisted:
+            _give_back(book, held, (self.namespace_id, self.nonce), self.times)
+        return Done({held.attempt_id: self._bind(book, held) for held in self.listed})
+
+    def _bind(self, book: Book, held: Held) -> Bound:
+        found = find(book, held, self.namespace_id)
+        if found is None:
+            return Bound("STOP")
+        task, attempt = found
+        if attempt.state is AttemptState.CLOSED:
+            lost = attempt.outcome in (Said.LEASE_LOST, Said.TIMED_OUT, Said.NOT_STARTED, Said.NOT_DELIVERED)
+            return Bound("STOP" if lost else "SETTLED")
+        if attempt.nonce != self.nonce:
+            return Bound("STOP")
+        if attempt.state is AttemptState.OFFERED:
+            apply(book, task, attempt, starting.withdraw(task, attempt, book.now, self.times))
+            return Bound("STOP")
+        move = starting.bind(task, attempt, self.session_id, book.now, self.times)
+        if move is None or move.task.lease_until is None:
+            return Bound("STOP")
+        apply(book, task, attempt, move)
+        return Bound("CONTINUE", (move.task.lease_until - book.now) // 1000, task.cancel_requested)
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnOffers(Keyless):
+    """Offers of a session that closes or cannot deliver them go back to their queue. Answers how many did.
+
+    Only what is bound to this session is touched. `undelivered`: attempts started with an offer that was
+    provably never sent; they are given back uncharged.
+    """
+
+    namespace_id: Id
+    session_id: Id
+    offers: tuple[Held, ...] = field(default=())
+    undelivered: tuple[Held, ...] = field(default=())
+    times: PulseTimes = TIMES
+
+    @property
+    def lane(self) -> str:
+        return next((held.task_id for held in (*self.offers, *self.undelivered)), "")
+
+    def needs(self) -> Needs:
+        ids = [held.task_id for held in (*self.offers, *self.undelivered)]
+        return {"tasks": ids, "attempts": ids, "task_specs": [held.task_id for held in self.undelivered]}
+
+    def decide(self, book: Book) -> Done[int]:
+        returned = 0
+        for held in self.offers:
+            found = find(book, held, self.namespace_id)
+            if found is None:
+                continue
+            task, attempt = found
+            if attempt.state is AttemptState.OFFERED and attempt.session_id == self.session_id:
+                apply(book, task, attempt, starting.withdraw(task, attempt, book.now, self.times))
+                returned += 1
+        for held in self.undelivered:
+            found = find(book, held, self.namespace_id)
+            if found is not None and found[1].session_id == self.session_id:
+                returned += _give_back(book, held, (self.namespace_id, found[1].nonce), self.times)
+        return Done(returned)
+
+
+def _give_back(book: Book, held: Held, owner: tuple[Id, str | None], times: PulseTimes) -> int:
+    """Close as never delivered what was started in one step and has not been heard of; 1 when it was."""
+    namespace_id, nonce = owner
+    found = find(book, held, namespace_id)
+    if found is None:
+        return 0
+    task, attempt = found
+    if attempt.nonce != nonce or task.attempt_id != attempt.id:
+        return 0
+    if attempt.state is AttemptState.OFFERED:
+        apply(book, task, attempt, starting.withdraw(task, attempt, book.now, times))
+        return 1
+    if attempt.started_at != attempt.offered_at or starting.lease_over(task, book.now, times):
+        return 0
+    apply(
+        book,
+        task,
+        attempt,
+        finishing.finish(task, attempt, Report(Said.NOT_DELIVERED), ground(book, task, times)),
+    )
+    return 1

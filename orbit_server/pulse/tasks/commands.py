@@ -1,0 +1,339 @@
+"""Commands of people and of programs that submit: submit, cancel, resolve a review, retry.
+
+Those of workers are in `attempts.py`, those of time in `due.py`, the claim in `dispatch/claim.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from orbit_sdk.errors import Detail, FailedPrecondition, InvalidArgument, NotFound
+from orbit_sdk.values.canonical import digest
+from orbit_sdk.values.ids import Id, IdSeed
+from orbit_sdk.values.json_strict import Json
+from orbit_server.platform.audit import AUDIT, AuditRow
+from orbit_server.pulse.ids import retry_id_of
+from orbit_server.pulse.tasks.decide.move import Body
+from orbit_server.pulse.tasks.decide.policy import policy_of
+from orbit_server.pulse.tasks.decide.stop import Resolution, Verdict, may_have_effect, resolve
+from orbit_server.pulse.tasks.lifecycle import TERMINAL, ErrorCode, Said, TaskState
+from orbit_server.pulse.tasks.operations import NewTask, apply, cancel_task, create_task, error_text
+from orbit_server.pulse.tasks.records import Evidence, Task
+from orbit_server.pulse.tasks.rows import EVIDENCE, TASK_SPECS, TASKS
+from orbit_server.storage.book import Book
+from orbit_server.storage.commands import CommandKey, Done, Needs, Order
+
+TaskAnswer = dict[str, Json]
+"""`{"task_id", "state", "revision"}`: what these commands answer (kept with their key, so a repeat gets the
+same).
+"""
+
+
+def answer_of(task: Task) -> TaskAnswer:
+    return {"task_id": task.id, "state": task.state.value, "revision": str(task.revision)}
+
+
+# --- submit ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitTask(Order):
+    """Accept a task. Relative times are counted when it is accepted, limits from the time it may start.
+
+    `new.due_at`, `new.latest_start_at` and `new.total_deadline_at` are for absolute instants.
+    """
+
+    key: CommandKey | None
+    new: NewTask
+    delay_ms: int | None = None
+    start_within_ms: int | None = None
+    total_timeout_ms: int | None = None
+
+    @property
+    def lane(self) -> str:
+        return self.new.id
+
+    def needs(self) -> Needs:
+        return {"tasks": [self.new.id]}
+
+    def decide(self, book: Book) -> Done[TaskAnswer]:
+        known = book.get(TASKS, self.new.id)
+        if known is None:
+            known = create_task(book, self._timed(book.now))
+        return Done(answer_of(known), subject_id=known.id)
+
+    def _timed(self, now: int) -> NewTask:
+        new = self.new
+        due_at = new.due_at if self.delay_ms is None else now + self.delay_ms * 1000
+        first = now if due_at is None else max(now, due_at)
+        latest, total = new.latest_start_at, new.total_deadline_at
+        if self.start_within_ms is not None:
+            latest = first + self.start_within_ms * 1000
+        if self.total_timeout_ms is not None:
+            total = first + self.total_timeout_ms * 1000
+        key_id = None if self.key is None else self.key.id
+        return replace(
+            new, due_at=due_at, latest_start_at=latest, total_deadline_at=total, idempotency_id=key_id
+        )
+
+
+# --- a person's orders -------------------------------------------------------------------------------------
+
+
+class Basis(StrEnum):
+    """What a decision about an unknown effect rests on."""
+
+    PROVEN = "PROVEN"
+    ACCEPTED_RISK = "ACCEPTED_RISK"
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """Who orders it and why; becomes the audit row. `evidence` is canonical JSON."""
+
+    actor: str
+    reason: str
+    seed: IdSeed
+    on_behalf_of: str | None = None
+    basis: Basis | None = None
+    evidence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTask(Order):
+    """Cancel a standalone task: at once while it has not started, else as an intent the worker is told of."""
+
+    key: CommandKey | None
+    namespace_id: Id
+    task_id: Id
+    by: By
+
+    @property
+    def lane(self) -> str:
+        return self.task_id
+
+    def needs(self) -> Needs:
+        return {"tasks": [self.task_id], "attempts": [self.task_id]}
+
+    def decide(self, book: Book) -> Done[TaskAnswer]:
+        task = standalone(book, self.task_id, self.namespace_id, "cancel")
+        after = cancel_task(book, task.id, self.by.reason)
+        if after is not task:
+            audit(book, "task.cancel", task, after, self.by)
+        return Done(answer_of(after), subject_id=task.id)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveReview(Order):
+    """A person's decision on a standalone task in review.
+
+    SUCCEEDED takes `result` (canonical JSON), or adopts the stored evidence `adopt`; FAILED takes `code`.
+    """
+
+    key: CommandKey | None
+    namespace_id: Id
+    task_id: Id
+    expected_revision: int
+    verdict: Verdict
+    by: By
+    result: str | None = None
+    result_digest: str | None = None
+    code: str | None = None
+    message: str = ""
+    adopt: Id | None = None
+
+    @property
+    def lane(self) -> str:
+        return self.task_id
+
+    def needs(self) -> Needs:
+        found: dict[str, list[Id]] = {"tasks": [self.task_id]}
+        if self.adopt is not None:
+            found["evidence"] = [self.adopt]
+        return found
+
+    def decide(self, book: Book) -> Done[TaskAnswer]:
+        task = standalone(book, self.task_id, self.namespace_id, "review")
+        check_decision(task, self.expected_revision, self.by, adopts=self.adopt is not None)
+        move = resolve(task, Resolution(self.verdict, self._body(book, task), self._code()), book.now)
+        if move is None:
+            raise FailedPrecondition(f"the task is {task.state}, not in review")
+        after = apply(book, task, None, move, reason=self.by.reason)
+        audit(book, "task.resolve", task, after, self.by)
+        return Done(answer_of(after), subject_id=task.id)
+
+    def _code(self) -> str | None:
+        return self.code if self.verdict is Verdict.FAILED else None
+
+    def _body(self, book: Book, task: Task) -> Body:
+        if self.verdict is not Verdict.SUCCEEDED:
+            code = self.code or (
+                ErrorCode.CANCELLED if self.verdict is Verdict.CANCELLED else ErrorCode.RESOLVED
+            )
+            return Body(error=error_text(code, self.message or self.by.reason))
+        if self.adopt is None:
+            if self.result is None:
+                raise InvalidArgument.at("result", "is needed to conclude a task as succeeded")
+            return Body(result=self.result, digest=self.result_digest)
+        found = book.get(EVIDENCE, self.adopt)
+        if found is None or found.task_id != task.id:
+            raise NotFound(f"there is no evidence {self.adopt} of this task")
+        if not _adoptable(found):
+            raise FailedPrecondition(f"evidence of kind {found.kind} holds no result to adopt")
+        return Body(result=found.body, digest=found.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryTask(Order):
+    """Run a standalone task again as a new one that names it (`retry_of`), with a budget of its own.
+
+    A task in review is settled by it (RESOLVED_BY_RETRY); a failed, expired or cancelled one stays as it is.
+    Each task is retried at most once: the retry of a retry names the newest. The effect key stays.
+    """
+
+    key: CommandKey | None
+    namespace_id: Id
+    task_id: Id
+    expected_revision: int
+    by: By
+    attempts_max: int
+    total_timeout_ms: int | None = None
+
+    @property
+    def lane(self) -> str:
+        return self.task_id
+
+    def needs(self) -> Needs:
+        return {"tasks": [self.task_id, retry_id_of(self.task_id)], "task_specs": [self.task_id]}
+
+    def decide(self, book: Book) -> Done[TaskAnswer]:
+        task = standalone(book, self.task_id, self.namespace_id, "retry")
+        if book.get(TASKS, retry_id_of(task.id)) is not None:
+            raise FailedPrecondition(
+                "the task was retried before; retry its newest retry",
+                [Detail("task_id", f"was retried as {retry_id_of(task.id)}")],
+            )
+        settled = task
+        if task.state is TaskState.NEEDS_REVIEW:
+            check_decision(task, self.expected_revision, self.by, adopts=False)
+            move = resolve(task, Resolution(Verdict.FAILED, None, ErrorCode.RESOLVED_BY_RETRY), book.now)
+            if move is not None:
+                settled = apply(book, task, None, move, reason=self.by.reason)
+        elif task.state not in TERMINAL or task.state is TaskState.SUCCEEDED:
+            raise FailedPrecondition(f"a task that is {task.state} cannot be retried")
+        else:
+            check_decision(task, self.expected_revision, self.by, adopts=False)
+        new = create_task(book, self._new(book, task))
+        audit(book, "task.retry", task, settled, self.by)
+        return Done(answer_of(new), subject_id=new.id)
+
+    def _new(self, book: Book, task: Task) -> NewTask:
+        spec = book.get(TASK_SPECS, task.id)
+        if spec is None:
+            raise NotFound(f"task {task.id} has no parameters any more")
+        total = None if self.total_timeout_ms is None else book.now + self.total_timeout_ms * 1000
+        return NewTask(
+            id=retry_id_of(task.id),
+            namespace_id=task.namespace_id,
+            queue=task.queue,
+            handler=task.handler,
+            handler_version=task.handler_version,
+            parameters=spec.parameters,
+            parameters_digest=spec.digest,
+            effect_key=spec.effect_key,
+            recovery=task.recovery,
+            can_verify=task.can_verify,
+            policy=policy_of(spec.policy),
+            attempts_max=self.attempts_max,
+            attempt_timeout_ms=task.attempt_timeout_ms,
+            total_deadline_at=total,
+            priority=task.priority,
+            # A person has just decided in the light of the stored evidence.
+            late_success=False,
+            business_key=task.business_key,
+            concurrency_key=task.concurrency_key,
+            fairness_key=task.fairness_key,
+            labels=spec.labels,
+            parameters_version=spec.parameters_version,
+            submitted_by=self.by.actor,
+            retry_of=task.id,
+            idempotency_id=None if self.key is None else self.key.id,
+        )
+
+
+# --- shared ------------------------------------------------------------------------------------------------
+
+
+def standalone(book: Book, task_id: Id, namespace_id: Id, operation: str) -> Task:
+    """The task, if it may be managed by itself.
+
+    Raises:
+        NotFound: absent, or of another namespace.
+        FailedPrecondition: it belongs to a workflow, whose own operations apply.
+    """
+    task = book.get(TASKS, task_id)
+    if task is None or task.namespace_id != namespace_id:
+        raise NotFound(f"there is no task {task_id}")
+    if task.instance_id is not None:
+        raise FailedPrecondition(
+            f"the task belongs to workflow {task.instance_id}: use the workflow's own {operation}",
+            [Detail("workflow_id", task.instance_id), Detail("step_key", task.step_key or "")],
+        )
+    return task
+
+
+def check_decision(task: Task, expected_revision: int, by: By, *, adopts: bool) -> None:
+    """A decision names the revision it looked at; one about an unknown effect also basis and evidence."""
+    if task.revision != expected_revision:
+        raise FailedPrecondition(
+            f"the task is at revision {task.revision}, not {expected_revision}",
+            [Detail("expected_revision", f"is {expected_revision}, the task is at {task.revision}")],
+        )
+    problems: list[Detail] = []
+    if not by.reason.strip():
+        problems.append(Detail("reason", "is empty"))
+    if may_have_effect(task):
+        if by.basis is None:
+            problems.append(Detail("basis", "is needed where an effect may have happened"))
+        if by.evidence is None and not adopts:
+            problems.append(Detail("evidence", "is needed where an effect may have happened"))
+    if problems:
+        raise InvalidArgument("the decision is incomplete", problems)
+
+
+def audit(book: Book, action: str, before: Task, after: Task, by: By) -> None:
+    """Leave the trace of a management action."""
+    book.insert(
+        AUDIT,
+        AuditRow(
+            id=by.seed.nth(0),
+            namespace_id=before.namespace_id,
+            at=book.now,
+            actor=by.actor,
+            action=action,
+            subject_kind="task",
+            subject_id=before.id,
+            on_behalf_of=by.on_behalf_of,
+            reason=by.reason,
+            basis=None if by.basis is None else by.basis.value,
+            evidence=by.evidence,
+            before_digest=digest(_looks(before)),
+            after_digest=digest(_looks(after)),
+        ),
+    )
+
+
+def _looks(task: Task) -> Mapping[str, Json]:
+    return {
+        "cancel_requested": task.cancel_requested,
+        "error_code": task.error_code,
+        "id": task.id,
+        "revision": task.revision,
+        "state": task.state.value,
+    }
+
+
+def _adoptable(found: Evidence) -> bool:
+    return found.kind in (f"LATE_{Said.SUCCEEDED}", f"LATE_{Said.HAPPENED}") and found.body is not None
