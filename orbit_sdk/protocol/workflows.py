@@ -112,7 +112,7 @@ class Step(Answer):
     task_state: str | None = None
     round: int | None = None
     signal: str | None = None
-    match: str | None = None
+    match: str | int | None = None
     due_at: Instant | None = None
     deadline_at: Instant | None = None
     opened_at: Instant | None = None
@@ -134,7 +134,7 @@ class SendSignal(Request):
     """The Idempotency-Key is the signal's identity. `step_key` or `activation_id` address it narrowly."""
 
     signal: str
-    match: str
+    match: str | int
     body: JsonValue
     parameters_version: Version = 1
     step_key: str | None = None
@@ -147,7 +147,7 @@ class Signal(Answer):
     id: Id
     workflow_id: Id
     signal: str
-    match: str
+    match: str | int
     state: Literal["PENDING", "CONSUMED", "REJECTED", "EXPIRED"]
     disposition: str | None = None
     revision: Counter

@@ -18,7 +18,7 @@ from orbit_sdk.errors import InvalidArgument
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.limits import MAX_SAFE_INTEGER
 
-__all__ = ["canonical_bytes", "canonical_json", "digest", "same_json"]
+__all__ = ["canonical_bytes", "canonical_json", "digest", "digest_of_text", "same_json"]
 
 _OPTIONS = (
     orjson.OPT_SORT_KEYS
@@ -52,6 +52,11 @@ def canonical_json(value: Json) -> str:
 def digest(value: Json) -> str:
     """SHA-256 of the canonical form, 64 lower-case hex digits."""
     return hashlib.sha256(canonical_bytes(value)).hexdigest()
+
+
+def digest_of_text(canonical: str) -> str:
+    """SHA-256 of a text that is canonical already."""
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def same_json(left: Json, right: Json) -> bool:

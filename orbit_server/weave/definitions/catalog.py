@@ -6,55 +6,27 @@ What may change (`current`, `retired`) is never here; it is read in the transact
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from orbit_sdk.definition.models import Definition, load_definition
-from orbit_sdk.definition.validate_value import Problem, compile_validator
 from orbit_sdk.engine.plan import Plan, compile_plan
 from orbit_sdk.errors import NotFound, Unavailable
 from orbit_sdk.values.canonical import digest
 from orbit_sdk.values.ids import Id
-from orbit_sdk.values.json_strict import Json, parse_json
+from orbit_sdk.values.json_strict import parse_json
 from orbit_sdk.values.limits import DEFAULT_LIMITS
 from orbit_server.storage.database import Database
 from orbit_server.weave.definitions import queries
 
-Validator = Callable[[Json], list[Problem]]
-
-
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """One version, ready to run: the model, the engine's plan, and validators compiled on first use."""
+    """One version, ready to run: the model and the engine's plan."""
 
     key: Id
     definition: Definition
     digest: str
     plan: Plan
     queues: tuple[str, ...]
-    _validators: dict[str, Validator] = field(default_factory=dict)
-
-    def input_problems(self, value: Json) -> list[Problem]:
-        return self._validator("input", lambda: self.definition.input)(value)
-
-    def signal_problems(self, signal: str, value: Json) -> list[Problem]:
-        """Problems of a signal's body; KeyError when the definition does not know the signal."""
-        declared = self.definition.signals[signal]
-        return self._validator(f"signal {signal}", lambda: declared.body)(value)
-
-    def result_problems(self, step_key: str, value: Json) -> list[Problem]:
-        """Problems of a value given as a step's result by a person."""
-        schema = self.plan.result_schema(step_key)
-        if schema is None:
-            return []
-        return self._validator(f"result {step_key}", lambda: schema)(value)
-
-    def _validator(self, name: str, schema: Callable[[], object]) -> Validator:
-        found = self._validators.get(name)
-        if found is None:
-            found = compile_validator(schema(), self.definition.types)
-            self._validators[name] = found
-        return found
 
 
 def compile_document(key: Id, text: str) -> Compiled:

@@ -1,0 +1,143 @@
+"""Consuming the inbox: what Pulse stored about a task moves the workflow that waits for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbit_sdk.engine.commands import ApplyReport, ReportEngineError
+from orbit_sdk.values.ids import Id, IdSeed
+from orbit_server.pulse.ids import inbox_id_of
+from orbit_server.pulse.tasks import operations
+from orbit_server.pulse.tasks.rows import INBOX, TASK_RESULTS, TASKS
+from orbit_server.storage.book import Book
+from orbit_server.storage.commands import Done, Keyless, Needs, Outcome, Refused
+from orbit_server.storage.commands import Missing as MissingRows
+from orbit_server.weave.instances.apply import apply_decision
+from orbit_server.weave.instances.rows import INSTANCES
+from orbit_server.weave.instances.running import (
+    Weave,
+    advance_needs,
+    base_needs,
+    engine_outcome,
+    live_steps,
+    merged,
+    report_of,
+    signal_needs,
+    task_needs,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeReport(Keyless):
+    """Apply the newest stored fact of one task to its instance, and settle the inbox row that told of it.
+
+    As a companion of the command that stores a result it runs in the same transaction; otherwise a loop sends it.
+    It is idempotent: the step remembers the last source revision that it applied. The answer says whether the
+    workflow took notice.
+    """
+
+    instance_id: Id
+    task_id: Id
+    inbox_id: Id | None
+    seed: IdSeed
+    weave: Weave
+
+    @property
+    def lane(self) -> str:
+        return self.instance_id
+
+    def needs(self) -> Needs:
+        needs: dict[str, tuple[Id, ...]] = {
+            **base_needs(self.instance_id),
+            TASKS.name: (self.task_id,),
+            TASK_RESULTS.name: (self.task_id,),
+        }
+        if self.inbox_id is not None:
+            needs[INBOX.name] = (self.inbox_id,)
+        return needs
+
+    def more(self, book: Book) -> Needs:
+        row = book.get(INSTANCES, self.instance_id)
+        if row is None:
+            return {}
+        steps = live_steps(book, row.id)
+        compiled = self.weave.compiled(row.definition_key)
+        mine = [step for step in steps.values() if step.task_id == self.task_id]
+        # A failure may stop the other arms, whose tasks are then cancelled: they are touched with their attempts.
+        siblings = [s.task_id for s in steps.values() if s.task_id is not None and s.task_id != self.task_id]
+        return merged(
+            signal_needs(book, row),
+            advance_needs(book, compiled.plan, row, mine),
+            task_needs(siblings) if self._may_stop_others(book) else {},
+        )
+
+    def _may_stop_others(self, book: Book) -> bool:
+        if book.missing(TASKS.name, [self.task_id]):
+            return False
+        task = book.get(TASKS, self.task_id)
+        return task is not None and task.state.value in ("FAILED", "EXPIRED", "CANCELLED")
+
+    def decide(self, book: Book) -> Outcome[bool]:
+        row = book.get(INSTANCES, self.instance_id)
+        task = book.get(TASKS, self.task_id)
+        # As a companion the row was written a moment ago, under an id that follows from the task's revision.
+        # There is none when the task did not settle: reading it then drops the companion.
+        inbox_id = self.inbox_id or inbox_id_of(self.task_id, task.revision if task is not None else 0)
+        inbox = book.get(INBOX, inbox_id)
+        if inbox is None or inbox.state != "PENDING":
+            return Done(False)
+        if row is None or task is None:
+            operations.mark_inbox(book, inbox_id, "STALE")
+            return Done(False)
+        order = ApplyReport(report_of(book, task), self.seed)
+        answer = engine_outcome(book, self.weave, row, order)
+        if isinstance(answer, Refused | MissingRows):
+            return answer
+        apply_decision(
+            book,
+            answer,
+            before=row,
+            definition_key=row.definition_key,
+            parameters_version=row.parameters_version,
+        )
+        operations.mark_inbox(book, inbox_id, "APPLIED" if answer.applied else "STALE")
+        return Done(answer.applied)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockOnError(Keyless):
+    """A stored report could not be applied: the step goes to review (ENGINE_ERROR) instead of looping for ever."""
+
+    instance_id: Id
+    task_id: Id
+    activation_id: Id
+    inbox_id: Id
+    message: str
+    seed: IdSeed
+    weave: Weave
+
+    @property
+    def lane(self) -> str:
+        return self.instance_id
+
+    def needs(self) -> Needs:
+        return {**base_needs(self.instance_id), INBOX.name: (self.inbox_id,)}
+
+    def decide(self, book: Book) -> Outcome[bool]:
+        row = book.get(INSTANCES, self.instance_id)
+        inbox = book.get(INBOX, self.inbox_id)
+        if row is None or inbox is None or inbox.state != "PENDING":
+            return Done(False)
+        order = ReportEngineError(self.activation_id, self.message, self.seed)
+        answer = engine_outcome(book, self.weave, row, order)
+        if isinstance(answer, Refused | MissingRows):
+            return answer
+        apply_decision(
+            book,
+            answer,
+            before=row,
+            definition_key=row.definition_key,
+            parameters_version=row.parameters_version,
+        )
+        operations.mark_inbox(book, self.inbox_id, "ERROR")
+        return Done(True)

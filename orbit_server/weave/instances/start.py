@@ -1,0 +1,150 @@
+"""Starting an instance: one idempotent command per request or batch item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orbit_sdk.definition.evaluate import MissingFact
+from orbit_sdk.definition.expressions import FactKey
+from orbit_sdk.engine import decide
+from orbit_sdk.engine.commands import StartInstance
+from orbit_sdk.engine.decision import Missing, Refusal
+from orbit_sdk.errors import Detail, FailedPrecondition, Internal, InvalidArgument, NotFound, error_of
+from orbit_sdk.values.canonical import canonical_json
+from orbit_sdk.values.ids import Id, IdSeed
+from orbit_sdk.values.instants import to_rfc3339
+from orbit_sdk.values.json_strict import Json
+from orbit_server.storage.book import Book
+from orbit_server.storage.commands import CommandKey, Done, Needs, Outcome, Refused
+from orbit_server.weave.definitions.catalog import Compiled
+from orbit_server.weave.definitions.rows import DEFINITIONS, POINTER_READS, definition_key, pointer_key
+from orbit_server.weave.instances.apply import apply_decision
+from orbit_server.weave.instances.rows import INPUTS, InstanceInput
+from orbit_server.weave.instances.running import Weave
+from orbit_server.weave.instances.views import summary_of
+
+
+@dataclass(frozen=True, slots=True)
+class StartWorkflow:
+    """Start one instance, bound for life to one definition version. `version` None: the current one, resolved here.
+
+    `key` is the request's identity; `labels` are canonical JSON or None. The answer is the summary as JSON.
+    """
+
+    key: CommandKey
+    instance_id: Id
+    namespace_id: Id
+    definition_id: str
+    version: int | None
+    input: Json
+    started_by: str
+    seed: IdSeed
+    weave: Weave
+    business_key: str | None = None
+    labels: str | None = None
+    parameters_version: int = 1
+
+    @property
+    def lane(self) -> str:
+        return self.instance_id
+
+    def needs(self) -> Needs:
+        if self.version is not None:
+            return {DEFINITIONS.name: (self._row_key(self.version),)}
+        return {POINTER_READS.name: (pointer_key(self.namespace_id, self.definition_id),)}
+
+    def more(self, book: Book) -> Needs:
+        if self.version is not None:
+            return {}
+        pointer = book.get(POINTER_READS, pointer_key(self.namespace_id, self.definition_id))
+        if pointer is None or pointer.current_version is None:
+            return {}
+        return {DEFINITIONS.name: (self._row_key(pointer.current_version),)}
+
+    def decide(self, book: Book) -> Outcome[Mapping[str, Json]]:
+        compiled = self._compiled(book)
+        problems = compiled.plan.input_problems(self.input)
+        if problems:
+            details = [problem.detail("input") for problem in problems]
+            return Refused(InvalidArgument("the input does not fit the workflow's input type", details))
+        order = StartInstance(
+            instance_id=self.instance_id,
+            namespace_id=self.namespace_id,
+            input=self.input,
+            seed=self.seed,
+            effect_root=self.instance_id,
+            business_key=self.business_key,
+        )
+        answer = decide(compiled.plan, None, order, book.now, self._facts(book.now), self.weave.limits)
+        if isinstance(answer, Refusal):
+            return Refused(error_of(answer.code, answer.message, answer.details))
+        if isinstance(answer, Missing):
+            raise Internal(f"a start needs facts that do not exist: {sorted(map(str, answer.facts))}")
+        text = canonical_json(self.input)
+        head = apply_decision(
+            book,
+            answer,
+            before=None,
+            definition_key=compiled.key,
+            parameters_version=self.parameters_version,
+        )
+        book.insert(
+            INPUTS,
+            InstanceInput(
+                instance_id=self.instance_id,
+                input=text,
+                digest=self.key.digest,
+                labels=self.labels,
+                started_by=self.started_by,
+                origin=None,
+                idempotency_id=self.key.id,
+                policy=None,
+            ),
+        )
+        return Done(summary_of(head), subject_id=self.instance_id)
+
+    def _compiled(self, book: Book) -> Compiled:
+        version = self.version
+        if version is None:
+            pointer = book.get(POINTER_READS, pointer_key(self.namespace_id, self.definition_id))
+            if pointer is None:
+                raise NotFound(f"no definition {self.definition_id!r} is published")
+            version = pointer.current_version
+            if version is None:
+                raise FailedPrecondition(
+                    f"{self.definition_id!r} has no current version",
+                    [Detail("version", f"name one (the latest is {pointer.latest_version}), or set the current one")],
+                )
+        row = book.get(DEFINITIONS, self._row_key(version))
+        if row is None:
+            raise NotFound(f"{self.definition_id!r} version {version} is not published")
+        if row.retired_at is not None:
+            raise FailedPrecondition(f"{self.definition_id!r} version {version} is retired and takes no new starts")
+        return self.weave.compiled(row.id)
+
+    def _row_key(self, version: int) -> Id:
+        return definition_key(self.namespace_id, self.definition_id, version)
+
+    def _facts(self, now: int) -> _StartFacts:
+        return _StartFacts(
+            {
+                "workflow_id": self.instance_id,
+                "business_key": self.business_key,
+                "started_at": to_rfc3339(now),
+                "started_by": self.started_by,
+                "origin": None,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _StartFacts:
+    """Before the first step only the instance's own data exist (the input is part of the command)."""
+
+    instance: dict[str, Json]
+
+    def get(self, key: FactKey, /) -> Json:
+        if key.source == "instance":
+            return self.instance
+        raise MissingFact(key)

@@ -1,0 +1,147 @@
+"""A person's decision about a step in review: conclude it with evidence, or run it again where that is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orbit_sdk.engine.commands import DecideReview, Verdict
+from orbit_sdk.engine.state import Step
+from orbit_sdk.errors import Detail, InvalidArgument, NotFound
+from orbit_sdk.values.canonical import digest
+from orbit_sdk.values.ids import Id, IdSeed
+from orbit_sdk.values.json_strict import Json
+from orbit_server.platform.audit import AUDIT, AuditRow
+from orbit_server.pulse.tasks.rows import TASKS
+from orbit_server.storage.book import Book
+from orbit_server.storage.commands import CommandKey, Done, Needs, Outcome, Refused
+from orbit_server.storage.commands import Missing as MissingRows
+from orbit_server.weave.instances.apply import apply_decision
+from orbit_server.weave.instances.rows import INSTANCES
+from orbit_server.weave.instances.running import (
+    Weave,
+    advance_needs,
+    base_needs,
+    engine_outcome,
+    head_of,
+    live_steps,
+    merged,
+    report_of,
+    signal_needs,
+    task_needs,
+)
+from orbit_server.weave.instances.views import summary_of
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveStep:
+    """`key` carries the operation id. `basis` is PROVEN or ACCEPTED_RISK; a re-run of what may have had an effect
+    needs PROVEN with evidence. The answer is the workflow's summary as JSON."""
+
+    key: CommandKey
+    instance_id: Id
+    namespace_id: Id
+    step_key: str
+    verdict: Verdict
+    expected_revision: int
+    actor: str
+    reason: str
+    basis: str
+    seed: IdSeed
+    weave: Weave
+    evidence: str | None = None
+    result: Json = None
+    code: str | None = None
+    message: str | None = None
+    on_behalf_of: str | None = None
+
+    @property
+    def lane(self) -> str:
+        return self.instance_id
+
+    def needs(self) -> Needs:
+        return base_needs(self.instance_id)
+
+    def more(self, book: Book) -> Needs:
+        row = book.get(INSTANCES, self.instance_id)
+        if row is None or row.namespace_id != self.namespace_id:
+            return {}
+        steps = live_steps(book, row.id)
+        compiled = self.weave.compiled(row.definition_key)
+        mine = [steps[self.step_key]] if self.step_key in steps else []
+        return merged(
+            signal_needs(book, row),
+            advance_needs(book, compiled.plan, row, mine),
+            task_needs(step.task_id for step in steps.values() if step.task_id is not None),
+        )
+
+    def decide(self, book: Book) -> Outcome[Mapping[str, Json]]:
+        row = head_of(book, self.instance_id, self.namespace_id)
+        step = live_steps(book, row.id).get(self.step_key)
+        if step is None:
+            if self.step_key in self.weave.compiled(row.definition_key).plan.nodes:
+                raise InvalidArgument.at("step_key", "is a step that waits for no decision")
+            raise NotFound("no such step")
+        self._check(row.definition_key)
+        answer = engine_outcome(book, self.weave, row, self._order(book, step))
+        if isinstance(answer, Refused | MissingRows):
+            return answer
+        audit_id = self.seed.nth(1_000_000)
+        head = apply_decision(
+            book,
+            answer,
+            before=row,
+            definition_key=row.definition_key,
+            parameters_version=row.parameters_version,
+            audit_id=audit_id,
+        )
+        book.insert(
+            AUDIT,
+            AuditRow(
+                id=audit_id,
+                namespace_id=self.namespace_id,
+                at=book.now,
+                actor=self.actor,
+                on_behalf_of=self.on_behalf_of,
+                action=f"workflow.review.{self.verdict.value.lower()}",
+                subject_kind="workflow_step",
+                subject_id=step.id,
+                reason=self.reason,
+                basis=self.basis,
+                evidence=self.evidence,
+                before_digest=digest({"state": step.state.value, "revision": step.revision}),
+                after_digest=digest(dict(summary_of(head))),
+            ),
+        )
+        return Done(summary_of(head), subject_id=row.id)
+
+    def _check(self, definition_key: Id) -> None:
+        if self.verdict is Verdict.SUCCEEDED:
+            judge = self.weave.compiled(definition_key).plan.nodes[self.step_key].result_problems
+            problems = [] if judge is None else judge(self.result)
+            if problems:
+                raise InvalidArgument(
+                    "the result does not fit the step's result type",
+                    [problem.detail("result") for problem in problems],
+                )
+        if self.verdict is Verdict.FAILED and self.code is None:
+            raise InvalidArgument.at("code", "is required when a step is concluded as failed")
+        if self.basis == "PROVEN" and not self.evidence:
+            raise InvalidArgument(
+                "a proven decision says what proves it",
+                [Detail("evidence", "is required with basis PROVEN; silence is never evidence")],
+            )
+
+    def _order(self, book: Book, step: Step) -> DecideReview:
+        task = None if step.task_id is None else book.get(TASKS, step.task_id)
+        return DecideReview(
+            step_key=self.step_key,
+            expected_revision=self.expected_revision,
+            verdict=self.verdict,
+            seed=self.seed,
+            result=self.result,
+            code=self.code,
+            message=self.message,
+            no_effect_proven=self.basis == "PROVEN",
+            report=None if task is None else report_of(book, task),
+        )
