@@ -5,7 +5,6 @@ Those of workers are in `attempts.py`, those of time in `due.py`, the claim in `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -32,6 +31,7 @@ same).
 
 
 def answer_of(task: Task) -> TaskAnswer:
+    """The task as the answer of a command."""
     return {"task_id": task.id, "state": task.state.value, "revision": str(task.revision)}
 
 
@@ -325,7 +325,7 @@ def audit(book: Book, action: str, before: Task, after: Task, by: By) -> None:
     )
 
 
-def _looks(task: Task) -> Mapping[str, Json]:
+def _looks(task: Task) -> dict[str, Json]:
     return {
         "cancel_requested": task.cancel_requested,
         "error_code": task.error_code,

@@ -42,3 +42,10 @@ class OfferWithdrawn:
 
     session_id: Id
     attempt_id: Id
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChanged:
+    """A queue was paused or resumed."""
+
+    queue_id: Id

@@ -1,0 +1,141 @@
+"""Reads of tasks, for pages and details. Nothing here takes a lock.
+
+Lists are newest first by id (ids begin with the time they were made), which is also the key of the cursor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, select
+
+from orbit_sdk.values.ids import Id
+from orbit_server.pulse.tasks.records import Attempt, Evidence, Task, TaskResult, TaskSpec
+from orbit_server.pulse.tasks.rows import ATTEMPTS, EVIDENCE, TASK_RESULTS, TASK_SPECS, TASKS
+from orbit_server.storage import tables
+
+_T = tables.tasks.c
+_HELD_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFilter:
+    """What a page of tasks is narrowed to; None does not narrow. Times are microseconds, start in, end out."""
+
+    states: tuple[str, ...] | None = None
+    queue: str | None = None
+    handler: str | None = None
+    handler_version: int | None = None
+    business_key: str | None = None
+    instance_id: Id | None = None
+    error_code: str | None = None
+    review_class: str | None = None
+    created_from: int | None = None
+    created_to: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDetail:
+    """Everything stored about one task."""
+
+    task: Task
+    spec: TaskSpec | None
+    result: TaskResult | None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Where an attempt belongs: links that never change."""
+
+    attempt_id: Id
+    task_id: Id
+    namespace_id: Id
+    instance_id: Id | None
+    generation: int
+
+
+def get_task(conn: Connection, namespace_id: Id, task_id: Id) -> Task | None:
+    """One task of this namespace."""
+    task = TASKS.load(conn, [task_id]).get(task_id)
+    return task if task is not None and task.namespace_id == namespace_id else None
+
+
+def get_detail(conn: Connection, namespace_id: Id, task_id: Id) -> TaskDetail | None:
+    """One task with its parameters and its end."""
+    task = get_task(conn, namespace_id, task_id)
+    if task is None:
+        return None
+    spec = TASK_SPECS.load(conn, [task_id]).get(task_id)
+    return TaskDetail(task, spec, TASK_RESULTS.load(conn, [task_id]).get(task_id))
+
+
+def list_tasks(
+    conn: Connection, namespace_id: Id, narrow: TaskFilter, *, before: Id | None = None, limit: int = 20
+) -> list[Task]:
+    """A page, newest first; `before` is the id of the last row of the page before."""
+    query = select(_T.id).where(_T.namespace_id == namespace_id, *_conditions(narrow))
+    if before is not None:
+        query = query.where(_T.id < before)
+    ids = [row_id for (row_id,) in conn.execute(query.order_by(_T.id.desc()).limit(limit))]
+    rows = TASKS.load(conn, ids) if ids else {}
+    return [rows[row_id] for row_id in ids if row_id in rows]
+
+
+def attempts_of(conn: Connection, task_id: Id) -> list[Attempt]:
+    """All attempts of a task, oldest first."""
+    return sorted(ATTEMPTS.load(conn, [task_id]).get(task_id, ()), key=lambda attempt: attempt.generation)
+
+
+def evidence_of(conn: Connection, task_id: Id, *, limit: int = 100) -> list[Evidence]:
+    """What was reported beside the decided course, oldest first."""
+    columns = tables.evidence.c
+    ids = conn.execute(
+        select(columns.id).where(columns.task_id == task_id).order_by(columns.at, columns.id).limit(limit)
+    )
+    wanted = [row_id for (row_id,) in ids]
+    rows = EVIDENCE.load(conn, wanted) if wanted else {}
+    return [rows[row_id] for row_id in wanted if row_id in rows]
+
+
+def links_of(conn: Connection, attempt_ids: Sequence[Id]) -> dict[Id, Link]:
+    """Attempt to task to workflow, for whoever knows only the attempt."""
+    attempts = tables.attempts.c
+    rows = conn.execute(
+        select(attempts.id, attempts.task_id, attempts.namespace_id, _T.instance_id, attempts.generation)
+        .join(tables.tasks, _T.id == attempts.task_id)
+        .where(attempts.id.in_(attempt_ids))
+    )
+    return {row[0]: Link(*row) for row in rows}
+
+
+def held_by_session(conn: Connection, session_id: Id) -> list[Attempt]:
+    """The open attempts bound to a session, through the index on it."""
+    attempts = tables.attempts.c
+    ids = conn.execute(select(attempts.task_id).where(attempts.session_id == session_id).limit(_HELD_MAX))
+    wanted = sorted({task_id for (task_id,) in ids})
+    found = ATTEMPTS.load(conn, wanted) if wanted else {}
+    return [attempt for rows in found.values() for attempt in rows if attempt.session_id == session_id]
+
+
+def _conditions(narrow: TaskFilter) -> list[ColumnElement[bool]]:
+    equal: dict[Any, object | None] = {
+        _T.queue: narrow.queue,
+        _T.handler: narrow.handler,
+        _T.handler_version: narrow.handler_version,
+        _T.business_key: narrow.business_key,
+        _T.instance_id: narrow.instance_id,
+        _T.error_code: narrow.error_code,
+        _T.review_class: narrow.review_class,
+    }
+    conditions: list[ColumnElement[bool]] = [
+        column == value for column, value in equal.items() if value is not None
+    ]
+    if narrow.states is not None:
+        conditions.append(_T.state.in_(narrow.states))
+    if narrow.created_from is not None:
+        conditions.append(_T.created_at >= narrow.created_from)
+    if narrow.created_to is not None:
+        conditions.append(_T.created_at < narrow.created_to)
+    return conditions
