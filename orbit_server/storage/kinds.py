@@ -144,6 +144,10 @@ class RowKind(Generic[R]):
             found.setdefault(owner_of(row), []).append(row)
         return {owner: tuple(members) for owner, members in found.items()}
 
+    def rows(self, found: Sequence[Sequence[Any]]) -> list[R]:
+        """Rows from database tuples in the order of `columns`, for read functions."""
+        return self._build(found)
+
     def save(self, conn: Connection, inserted: Sequence[R], changed: Sequence[tuple[R, R]]) -> None:
         values = self._values
         if changed:

@@ -1,0 +1,33 @@
+"""Reads of the signals of an instance."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, select
+
+from orbit_sdk.values.ids import Id
+from orbit_server.storage.tables import signals
+from orbit_server.weave.signals.rows import SIGNALS_BY_ID, SignalRow
+
+_ROW = [signals.c[name] for name in SIGNALS_BY_ID.columns]
+
+
+def get(conn: Connection, instance_id: Id, signal_id: Id) -> SignalRow | None:
+    """One signal of this instance."""
+    query = select(*_ROW).where(signals.c.id == signal_id, signals.c.instance_id == instance_id)
+    rows = SIGNALS_BY_ID.rows([tuple(row) for row in conn.execute(query)])
+    return rows[0] if rows else None
+
+
+def page(
+    conn: Connection, instance_id: Id, state: str | None, before: tuple[int, Id] | None, limit: int
+) -> list[SignalRow]:
+    """Newest first by (accepted_at, id); `before` is the last one seen."""
+    c = signals.c
+    query = select(*_ROW).where(c.instance_id == instance_id)
+    if state is not None:
+        query = query.where(c.state == state)
+    if before is not None:
+        at, row_id = before
+        query = query.where((c.accepted_at < at) | ((c.accepted_at == at) & (c.id < row_id)))
+    query = query.order_by(c.accepted_at.desc(), c.id.desc()).limit(limit)
+    return SIGNALS_BY_ID.rows([tuple(row) for row in conn.execute(query)])
