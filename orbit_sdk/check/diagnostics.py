@@ -36,7 +36,7 @@ class Place:
 
 
 SideTable = Mapping[str, Place]
-"""Source places by JSON path. A part of the document without its own entry takes that of its nearest parent."""
+"""Source places by JSON path. A part without its own entry takes that of its nearest parent."""
 
 
 @dataclass(frozen=True, slots=True)

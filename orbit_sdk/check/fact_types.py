@@ -43,6 +43,10 @@ def optional(schema: TypeSchema) -> UnionType:
     return union([schema, NULL])
 
 
+def _flat(parts: Sequence[TypeSchema]) -> tuple[Any, ...]:
+    return tuple(parts)
+
+
 def union(parts: Sequence[TypeSchema]) -> UnionType:
     """Any of these types. Unlike in a document, unions may stand in it: nothing but the checks reads it."""
     return UnionType.model_construct(any_of=_flat(parts))
@@ -70,10 +74,6 @@ def failure_type(handler: HandlerDecl) -> ObjectType:
         codes = tuple(sorted({*handler.errors, *OWN_ERROR_CODES}))
         code = EnumType.model_construct(enum=codes)
     return record({"code": code, "message": TEXT})
-
-
-def _flat(parts: Sequence[TypeSchema]) -> tuple[Any, ...]:
-    return tuple(parts)
 
 
 def constant(value: object) -> ConstType:

@@ -1,7 +1,7 @@
 """Whether the values of one type are values of another: always, never, or only at run time.
 
-ALWAYS and NEVER are proofs; what cannot be proved either way is RUNTIME. Types may be recursive. The work is bounded
-by a budget: a comparison that uses it up proves nothing.
+ALWAYS and NEVER are proofs; what cannot be proved either way is RUNTIME. Types may be recursive. The work
+is bounded by a budget: a comparison that uses it up proves nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Fit(StrEnum):
 
 
 class Fitter:
-    """Compares types of one document. Results of whole comparisons are remembered; the object holds nothing else."""
+    """Compares types of one document."""
 
     def __init__(self, types: Mapping[str, TypeSchema], accepts: Accepts) -> None:
         self._types = types
@@ -72,7 +72,7 @@ class Fitter:
         return self._apart(left, right, frozenset())
 
     def atoms(self, schema: TypeSchema) -> tuple[Atom, ...]:
-        """The alternatives of a type, names resolved and unions opened; a name that only leads to itself has none."""
+        """The alternatives of a type: names resolved, unions opened; none for a name that leads to itself."""
         known = self._atoms.get(id(schema))
         if known is None:
             # The schema is kept beside its atoms so that its id cannot be taken by another object.
@@ -264,7 +264,7 @@ def _number_within(source: IntegerType | NumberType, target: IntegerType | Numbe
 
 
 def _divides(step: float, source: IntegerType | NumberType) -> bool:
-    """Whether every value of the source is a multiple of `step`; fractions are not trusted to divide exactly."""
+    """Whether every value of the source is a multiple of `step`; fractions are compared by sight only."""
     if not isinstance(step, int):
         return step == source.multiple_of
     own = source.multiple_of

@@ -96,16 +96,16 @@ class Graph:
             return ()
         import networkx as nx
 
-        whole: nx.MultiDiGraph[str] = nx.MultiDiGraph()
-        whole.add_nodes_from(self.kinds)
-        for edge in self.edges:
-            whole.add_edge(edge.source, edge.target, edge=edge)
+        whole: nx.MultiDiGraph[str] = nx.MultiDiGraph((edge.source, edge.target) for edge in self.edges)
         found: list[tuple[Edge, ...]] = []
         for group in nx.strongly_connected_components(whole):
-            part = whole.subgraph(sorted(group))
+            # Built in the order of the document, so that the same definition always shows the same circle.
+            part: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+            for edge in self.edges:
+                if edge.source in group and edge.target in group:
+                    part.add_edge(edge.source, edge.target, edge=edge)
             if part.number_of_edges():
-                steps = nx.find_cycle(part)
-                found.append(tuple(part.edges[step]["edge"] for step in steps))
+                found.append(_from_smallest([part.edges[step]["edge"] for step in nx.find_cycle(part)]))
         return tuple(sorted(found, key=lambda cycle: cycle[0].source))
 
     @cached_property
@@ -147,3 +147,9 @@ class Graph:
     def _before(self, key: str) -> Iterable[str]:
         yield from (edge.source for edge in self.incoming[key])
         yield from self.parallels.get(key, ())
+
+
+def _from_smallest(cycle: list[Edge]) -> tuple[Edge, ...]:
+    """The same circle, told from the step with the smallest key."""
+    first = min(range(len(cycle)), key=lambda index: cycle[index].source)
+    return (*cycle[first:], *cycle[:first])

@@ -15,8 +15,10 @@ from orbit_sdk.definition.value_types import ArrayType, ObjectType, TypeSchema
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """`path` leads from the outermost expression to the part that does not fit; `missing` names a property that the
-    target requires and the expression lacks, `extra` one that the target has no place for.
+    """A part of an expression that is not always a value of its target.
+
+    `path` leads to it from the outermost expression. `missing` names a property that the target requires and
+    the expression lacks, `extra` one that the target has no place for.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""How a rule is written down: a code, a severity, one remedy, and a function that finds, with one sentence about it.
+"""How a rule is written down: a code, a severity, a remedy, a function whose docstring says what it means.
 
 Rules know nothing of each other. A rule yields findings with a path and a message; everything else of a
 diagnostic is added here, once.

@@ -1,4 +1,4 @@
-"""One definition as the rules see it: everything that several rules need, worked out once and only when asked for."""
+"""One definition as the rules see it: what several rules need, worked out once and only when asked for."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ class Placed:
 
 
 class View:
-    """Read by all rules. Properties from `regions` on need a graph that has an order, `known` and what follows it
-    need one without faults.
-    """
+    """Read by all rules. `regions` needs an acyclic graph; `known` and `placed` one without faults."""
 
     def __init__(self, definition: Definition, limits: Limits) -> None:
         self.definition = definition

@@ -38,6 +38,11 @@ def type_text(schema: TypeSchema) -> str:
     return _short(canonical_json(schema.model_dump(by_alias=True, exclude_unset=True)))
 
 
+def article(kind: str) -> str:
+    """`a TASK`, `an END`."""
+    return f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
+
+
 def near(name: str, known: Iterable[str]) -> str:
     """` Did you mean 'cancel_order'?`, or nothing when nothing is near."""
     import difflib

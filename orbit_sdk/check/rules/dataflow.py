@@ -43,7 +43,7 @@ def _why(view: View, fact: FactKey, key: str) -> str:
 
 
 def _way_without(view: View, fact: FactKey, key: str) -> tuple[tuple[Path, str], ...]:
-    """One way from the start on which the fact never appears, in order; empty when it is made nowhere before."""
+    """One way from the start on which the fact never appears, in order."""
     if not view.graph.leads(fact.step, key):
         return ()
     _, behind = view.known

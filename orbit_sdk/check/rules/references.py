@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from orbit_sdk.check.diagnostics import Path
 from orbit_sdk.check.rule import Finding, rule
 from orbit_sdk.check.view import View, exit_path, facts_of_exit
-from orbit_sdk.check.words import near, ref_text
+from orbit_sdk.check.words import article, near, ref_text
 from orbit_sdk.definition.expressions import refs_of
 from orbit_sdk.definition.nodes import MergeNode, PollNode, TaskNode, WaitNode, exits, expressions_of
 from orbit_sdk.definition.unions import endless_types
@@ -52,7 +52,7 @@ def join_missing(view: View) -> Iterator[Finding]:
         if joined is None:
             what = f"does not exist.{near(node.join, view.nodes)}"
         elif joined.kind != "JOIN":
-            what = f"is a {joined.kind}."
+            what = f"is no JOIN but {article(joined.kind)}."
         else:
             continue
         yield Finding(("nodes", key, "join"), f"The join '{node.join}' of PARALLEL '{key}' {what}")
@@ -185,7 +185,7 @@ def _fact_problem(view: View, source: str, of: str) -> str | None:
         fact for name in ("next", "on_failure", "on_failed") for fact in facts_of_exit(source, node, name)
     }
     if all(fact.of != of for fact in left):
-        return f"a {node.kind} leaves no {of} behind."
+        return f"{article(node.kind)} leaves no {of} behind."
     return None
 
 

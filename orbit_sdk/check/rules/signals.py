@@ -98,7 +98,7 @@ def _beside(view: View, first: str, second: str) -> bool:
 
 
 def _may_be_equal(view: View, one: tuple[str, Expression], other: tuple[str, Expression]) -> bool:
-    """Whether two keys may be equal texts: not when their types are apart or their fixed beginnings or ends differ."""
+    """Whether two keys may be equal: not when their types are apart, or their fixed beginnings or ends."""
     at, _ = view.known
     (key, match), (other_key, other_match) = one, other
     head, tail = _fixed(match)

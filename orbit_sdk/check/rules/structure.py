@@ -112,14 +112,22 @@ def join_foreign(view: View) -> Iterator[Finding]:
 )
 def arm_never_joins(view: View) -> Iterator[Finding]:
     """No way through an arm leads to the JOIN."""
+    told = _arms_at_fault(view)
     for key, node in view.parallels.items():
         for arm, entry in node.arms.items():
-            if entry in view.graph.kinds and entry != node.join and (key, arm) not in view.regions.joined:
+            if entry != node.join and (key, arm) not in view.regions.joined | told:
                 yield Finding(
                     ("nodes", key, "arms", arm),
                     f"Arm '{arm}' of PARALLEL '{key}', which starts at '{entry}', "
                     f"never reaches JOIN '{node.join}'.",
                 )
+
+
+def _arms_at_fault(view: View) -> frozenset[tuple[str, str]]:
+    """Arms of which it is already told that they lead, or are met, where they should not be."""
+    clashes, wrong = view.regions.clashes, view.regions.wrong_joins
+    regions = (*(clash.first_region for clash in clashes), *(clash.second_region for clash in clashes))
+    return frozenset(arm for region in (*regions, *(each.region for each in wrong)) for arm in region)
 
 
 @rule(
