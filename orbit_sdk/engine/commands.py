@@ -26,7 +26,8 @@ class TaskPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """One stored change of a task, as the workflow must see it. `stored_at` decides whether it was on time."""
+    """One stored change of a task, as the workflow must see it. `stored_at` decides whether it was on time.
+    """
 
     task_id: str
     activation_id: str
@@ -56,7 +57,8 @@ class StartInstance:
 
 @dataclass(frozen=True, slots=True)
 class ApplyReport:
-    """Consume one inbox row. Stale reports (other activation, older revision) are answered `applied=False`."""
+    """Consume one inbox row. Stale reports (other activation, older revision) are answered `applied=False`.
+    """
 
     report: TaskReport
     seed: IdSeed
@@ -66,8 +68,8 @@ class ApplyReport:
 class AcceptSignal:
     """A signal whose type and body the caller has already checked; `signal.state` is PENDING.
 
-    `signal.accepted_at` is set by the decision to its `now`. `reports`: the newest stored fact of the live task of
-    each POLL, so that a query result that was stored before the receipt wins over it.
+    `signal.accepted_at` is set by the decision to its `now`. `reports`: the newest stored fact of the live
+    task of each POLL, so that a query result that was stored before the receipt wins over it.
     """
 
     signal: Signal
@@ -78,8 +80,9 @@ class AcceptSignal:
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """`due_at` of this activation was reached. `report` is the newest stored fact about its live task, if it has one:
-    a fact stored on time wins over the deadline."""
+    """`due_at` of this activation was reached. `report` is the newest stored fact about its live task, if it
+    has one: a fact stored on time wins over the deadline.
+    """
 
     activation_id: str
     seed: IdSeed
@@ -128,7 +131,8 @@ class DecideReview:
     """A person's decision on a step in review.
 
     SUCCEEDED needs `result` (checked by the caller against the step's result type); FAILED needs `code`;
-    RERUN is allowed where repeating is safe, or with `no_effect_proven`. `report` is the task's newest stored fact.
+    RERUN is allowed where repeating is safe, or with `no_effect_proven`. `report` is the task's newest stored
+    fact.
     """
 
     step_key: str

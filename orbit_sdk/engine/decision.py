@@ -24,7 +24,8 @@ class CreateTask:
     """Order: create the Pulse task of an activation. Instants are absolute.
     Its gate is open: a paused instance creates no tasks.
 
-    `handler` is the handler's name. `effect_key` is derived from (root, step key, round) and is the same over re-activations. `attempts_max` is what is left.
+    `handler` is the handler's name. `effect_key` is derived from (root, step key, round) and is the same over
+    re-activations. `attempts_max` is what is left.
     """
 
     task_id: str
@@ -58,7 +59,8 @@ class CancelTask:
 
 @dataclass(frozen=True, slots=True)
 class DetachTask:
-    """Order: the query lost to its receipt; an unstarted task is cancelled, a started one settles on its own."""
+    """Order: the query lost to its receipt; an unstarted task is cancelled, a started one settles on its own.
+    """
 
     task_id: str
 
@@ -129,9 +131,9 @@ class Event:
 class Decision:
     """The new head plus everything that changed, in the order it happened.
 
-    `applied` is False when the cause was stale (the shell marks its inbox row STALE). `output` is set exactly when
-    the instance became SUCCEEDED, `error` (code, message) exactly when it became FAILED.
-    `effects_kept` (cancel only) lists steps whose work had succeeded and stays done.
+    `applied` is False when the cause was stale (the shell marks its inbox row STALE). `output` is set exactly
+    when the instance became SUCCEEDED, `error` (code, message) exactly when it became FAILED. `effects_kept`
+    (cancel only) lists steps whose work had succeeded and stays done.
     """
 
     before: Instance | None
@@ -159,7 +161,8 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The decision needs facts, closed steps (by key) or signal bodies (by signal id) that the caller did not load.
+    """The decision needs facts, closed steps (by key) or signal bodies (by signal id) that the caller did not
+    load.
 
     Load them and decide again; everything that is known to be needed is named at once.
     """

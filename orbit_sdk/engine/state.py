@@ -1,7 +1,7 @@
 """What a running workflow *is*: the facts the engine decides on.
 
-Everything here is a frozen value. A server row, a simulated instance and a state met during exploration are the
-same values, so that one engine serves them all. Nothing here knows a database, a clock or a socket.
+Everything here is a frozen value. A server row, a simulated instance and a state met during exploration are
+the same values, so that one engine serves them all. Nothing here knows a database, a clock or a socket.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ TERMINAL_INSTANCE_STATES = frozenset({InstanceState.SUCCEEDED, InstanceState.FAI
 
 
 class StepState(StrEnum):
-    """PENDING (a JOIN that waits for arms; else derived when read) and SKIPPED (only derived) have no work."""
+    """PENDING (a JOIN that waits for arms; else derived when read) and SKIPPED (only derived) have no work.
+    """
 
     PENDING = "PENDING"
     WAITING_TASK = "WAITING_TASK"
@@ -71,11 +72,11 @@ class SignalState(StrEnum):
 class Instance:
     """The hot head of one workflow instance.
 
-    `stopping` names the step whose definite failure is being settled; the instance becomes FAILED when all that was
-    started is settled. `checkpoint` holds the exits that a long advance, or a pause, still has to follow, each as
-    `"<step key>:<exit>"`, or `"<step key>:round"` for a round of a POLL that fell due during a pause;
-    `advance_due_at` is set exactly while it must be continued by a scan. `effect_root` is what effect keys are made
-    from: the id of this instance, or of the origin whose effects a restart keeps.
+    `stopping` names the step whose definite failure is being settled; the instance becomes FAILED when all
+    that was started is settled. `checkpoint` holds the exits that a long advance, or a pause, still has to
+    follow, each as `"<step key>:<exit>"`, or `"<step key>:round"` for a round of a POLL that fell due during
+    a pause; `advance_due_at` is set exactly while it must be continued by a scan. `effect_root` is what
+    effect keys are made from: the id of this instance, or of the origin whose effects a restart keeps.
     """
 
     id: str
@@ -100,13 +101,14 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One activation of one node. The step itself is its latest activation; `revision` counts over all of them.
+    """One activation of one node. The step itself is its latest activation; `revision` counts over all of
+    them.
 
-    `live` is true while the activation can still change (it waits, is in review, or is a JOIN with open arms).
-    `result_ref` / `failure_ref` say where a value lies: `"T:<task id>"` (the task's stored result or error),
-    `"S:<signal id>"` (a signal's body), `"P:<payload id>"` (a value the engine stored).
-    `deadline_at` is absolute and survives re-activation: total deadline of a TASK, time-out of a WAIT, deadline of a
-    POLL. `due_at` is the next instant at which time itself moves the step (timer, wait time-out, next round, poll
+    `live` is true while the activation can still change (it waits, is in review, or is a JOIN with open
+    arms). `result_ref` / `failure_ref` say where a value lies: `"T:<task id>"` (the task's stored result or
+    error), `"S:<signal id>"` (a signal's body), `"P:<payload id>"` (a value the engine stored). `deadline_at`
+    is absolute and survives re-activation: total deadline of a TASK, time-out of a WAIT, deadline of a POLL.
+    `due_at` is the next instant at which time itself moves the step (timer, wait time-out, next round, poll
     deadline), or None. `task_revision` is the source revision of the last applied report of `task_id`.
     """
 
@@ -171,11 +173,11 @@ class SignalBody:
 class State:
     """What one decision sees: the head, the *live* steps by step key, and all PENDING signals (oldest first).
 
-    `bodies` holds the bodies of pending signals where the caller loaded them; a decision that consumes one that is
-    not there answers `Missing(signals=…)`.
+    `bodies` holds the bodies of pending signals where the caller loaded them; a decision that consumes one
+    that is not there answers `Missing(signals=…)`.
 
-    `closed` maps step keys to their latest, no longer live activation where the caller loaded it (re-activation
-    of a settled step, reads); an advance never needs it.
+    `closed` maps step keys to their latest, no longer live activation where the caller loaded it
+    (re-activation of a settled step, reads); an advance never needs it.
     """
 
     instance: Instance
