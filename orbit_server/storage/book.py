@@ -65,6 +65,11 @@ class _Shelf(Generic[R]):
             self.owners[self.kind.owner_of(row)].pop(row_id)
 
 
+def _stamped(kind: Kind[R], row: R, at: int) -> R:
+    """The row with `last` written back; time never goes back behind it."""
+    return kind.stamped(row, at) if kind.last_of(row) < at else row
+
+
 class Book:
     """The rows of one transaction. `now` is the instant of the command that decides (UTC microseconds)."""
 
@@ -129,6 +134,7 @@ class Book:
                 raise MissingRow(owner_kind, owner_id)
         shelf.place(row_id, row)
         shelf.fresh[row_id] = None
+        shelf.stamps[row_id] = self.now
         self._journal.append((shelf, row_id, previous, True, 0))
         return row
 
@@ -139,7 +145,7 @@ class Book:
     def change(self, kind: Kind[Any] | str, before: Any, after: Any) -> Any:
         """Replace a row by its next state. `before` must be the row as the book has it now.
 
-        `last` needs no care: the committer writes it back on every changed row.
+        `last` needs no care: it is written back on every row that is new or changed.
         """
         shelf = self._shelf(kind)
         row_id = shelf.kind.key_of(after)
@@ -207,7 +213,7 @@ class Book:
         while len(self._journal) > entries:
             shelf, row_id, previous, inserted, stamp = self._journal.pop()
             if inserted:
-                del shelf.fresh[row_id]
+                del shelf.fresh[row_id], shelf.stamps[row_id]
                 shelf.withdraw(row_id, shelf.rows[row_id], previous)
                 continue
             shelf.place(row_id, previous)
@@ -222,13 +228,12 @@ class Book:
             if not shelf.fresh and not shelf.before:
                 continue
             kind, rows, stamps = shelf.kind, shelf.rows, shelf.stamps
-            inserted = [rows[row_id] for row_id in shelf.fresh]
-            changed = []
-            for row_id, before in shelf.before.items():
-                after = rows[row_id]
-                if after != before:
-                    at = max(stamps[row_id], kind.last_of(after))
-                    changed.append((before, kind.stamped(after, at) if at > kind.last_of(after) else after))
+            inserted = [_stamped(kind, rows[row_id], stamps[row_id]) for row_id in shelf.fresh]
+            changed = [
+                (before, _stamped(kind, after, stamps[row_id]))
+                for row_id, before in shelf.before.items()
+                if (after := rows[row_id]) != before
+            ]
             if inserted or changed:
                 result.append((kind, inserted, changed))
         return result
