@@ -180,8 +180,7 @@ def _plain(body: dict[str, Any]) -> Json:
         body[key] = normalise_schema(body[key])
         if body[key] in _OPEN:
             del body[key]
-    if body.get("type") == "integer":
-        for key in _KEYWORDS_BY_TYPE["integer"]:
-            if isinstance(number := body.get(key), float) and number.is_integer():
-                body[key] = int(number)
+    for key, value in body.items():
+        if isinstance(value, float) and value.is_integer():
+            body[key] = int(value)
     return body

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
+import orjson
 from pydantic import AfterValidator, Discriminator, Field, Tag, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
@@ -25,7 +26,7 @@ from orbit_sdk.definition.base import (
 )
 from orbit_sdk.definition.patterns import Pattern
 from orbit_sdk.definition.problems import invalid
-from orbit_sdk.values.canonical import canonical_json
+from orbit_sdk.values.canonical import canonical_bytes
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.limits import MAX_SAFE_INTEGER
 from orbit_sdk.values.paths import PathPart
@@ -170,13 +171,13 @@ class ConstType(_Type):
 
 def _union_order(members: tuple[Any, ...]) -> tuple[Any, ...]:
     """Members sorted by their canonical form, null last, each once: their order has no meaning."""
-    by_text = {canonical_json(type_to_json(member)): member for member in members}
+    by_text = {_canonical(member): member for member in members}
     if len(by_text) != len(members):
         raise PydanticCustomError("twice", "names a type twice")
     return tuple(by_text[text] for text in sorted(by_text, key=lambda text: (text == _NULL, text)))
 
 
-_NULL = '{"type":"null"}'
+_NULL = b'{"type":"null"}'
 _TYPES_BY_TAG: Final[dict[str, type[_Type]]] = {
     "<$ref>": RefType,
     "<enum>": EnumType,
@@ -278,7 +279,12 @@ def load_type(value: Json) -> TypeSchema:
 
 def type_to_json(schema: TypeSchema) -> dict[str, Json]:
     """The JSON of a type, keys as in the document."""
-    return schema.model_dump(by_alias=True, exclude_unset=True)
+    document: dict[str, Json] = orjson.loads(_canonical(schema))
+    return document
+
+
+def _canonical(schema: TypeSchema) -> bytes:
+    return canonical_bytes(schema.model_dump(by_alias=True, exclude_unset=True))
 
 
 def parts_of_type(schema: TypeSchema) -> Iterator[tuple[tuple[PathPart, ...], TypeSchema]]:

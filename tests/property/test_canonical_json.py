@@ -28,8 +28,13 @@ def test_the_canonical_form_equals_another_implementation(value: Json) -> None:
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers(1 - 2**53, 2**53 - 1) | st.floats(-(2.0**53) + 1, 2.0**53 - 1),
-        lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text("abcd", max_size=3), inner, max_size=5),
+        st.none()
+        | st.booleans()
+        | st.integers(1 - 2**53, 2**53 - 1)
+        | st.floats(-(2.0**53) + 1, 2.0**53 - 1),
+        lambda inner: (
+            st.lists(inner, max_size=5) | st.dictionaries(st.text("abcd", max_size=3), inner, max_size=5)
+        ),
         max_leaves=20,
     )
 )

@@ -72,7 +72,10 @@ def test_the_order_of_keys_and_sets_never_changes_a_digest() -> None:
 def test_unions_are_sorted_with_null_last() -> None:
     plain = document(EXAMPLES / "valid" / "types.json")
     plain["types"]["Maybe"]["anyOf"].reverse()
-    assert load_definition(plain).to_json()["types"]["Maybe"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
+    assert load_definition(plain).to_json()["types"]["Maybe"]["anyOf"] == [
+        {"type": "string"},
+        {"type": "null"},
+    ]
 
 
 def test_whole_numbers_have_one_spelling() -> None:

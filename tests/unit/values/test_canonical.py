@@ -53,7 +53,9 @@ def test_containers_have_no_spaces_and_null_is_a_value() -> None:
 
 
 def test_texts_that_only_look_like_numbers_or_null_are_kept() -> None:
-    assert canonical_json(["a,1.5", "[2e7", ":null", {"x,null": 0}]) == '["a,1.5","[2e7",":null",{"x,null":0}]'
+    assert (
+        canonical_json(["a,1.5", "[2e7", ":null", {"x,null": 0}]) == '["a,1.5","[2e7",":null",{"x,null":0}]'
+    )
 
 
 @pytest.mark.parametrize(

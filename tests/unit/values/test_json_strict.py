@@ -94,7 +94,9 @@ VALUES = st.recursive(
     | st.integers(1 - 2**53, 2**53 - 1)
     | st.floats(-1e15, 1e15)
     | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=4)
+    ),
     max_leaves=10,
 )
 

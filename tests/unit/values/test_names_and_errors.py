@@ -32,7 +32,14 @@ def test_names_join_words_with_dots_up_to_128_characters() -> None:
 def test_handler_keys_carry_a_name_and_a_version() -> None:
     assert names.split_handler_key("job.submit@12") == ("job.submit", 12)
     assert names.handler_key("job.submit", 12) == "job.submit@12"
-    for text in ("job.submit", "job.submit@0", "job.submit@01", "Job@1", "@1", ".".join(["a" * 63] * 3) + "@1"):
+    for text in (
+        "job.submit",
+        "job.submit@0",
+        "job.submit@01",
+        "Job@1",
+        "@1",
+        ".".join(["a" * 63] * 3) + "@1",
+    ):
         with pytest.raises(ValueError, match="not a handler key"):
             names.split_handler_key(text)
 
@@ -60,5 +67,8 @@ def test_every_public_error_is_of_the_family() -> None:
 def test_an_error_shows_its_details() -> None:
     error = InvalidArgument.at("a.b", "is wrong")
     assert str(error) == "a.b is wrong\n  a.b: is wrong"
-    assert repr(error) == "InvalidArgument(INVALID_ARGUMENT, 'a.b is wrong', [Detail(field='a.b', reason='is wrong')])"
+    assert (
+        repr(error)
+        == "InvalidArgument(INVALID_ARGUMENT, 'a.b is wrong', [Detail(field='a.b', reason='is wrong')])"
+    )
     assert OrbitError("odd", code=Code.GONE).code is Code.GONE
