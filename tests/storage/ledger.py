@@ -61,9 +61,7 @@ class Note:
 
 
 COUNTERS = RowKind("counters", LockOrder.QUEUES, tables.queues, Counter, touchable=True)
-NOTES = RowKind(
-    "notes", LockOrder.LIMITS, tables.payloads, Note, owner="instance_id", owner_kind="counters"
-)
+NOTES = RowKind("notes", LockOrder.LIMITS, tables.payloads, Note, owner="instance_id", owner_kind="counters")
 KINDS = [COUNTERS, NOTES]
 
 

@@ -20,8 +20,11 @@ from orbit_sdk.values.ids import derive_id
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Missing, Refused
 from orbit_server.storage.database import Database
+from orbit_server.storage.migrations import migrate
+from orbit_server.storage.settings import StorageSettings
 from tests.storage.ledger import (
     COUNTERS,
+    KINDS,
     NOTES,
     Act,
     Bump,
@@ -59,9 +62,7 @@ async def test_fifty_equal_requests_at_once_make_one_row_and_get_fifty_equal_ans
     open_database: Opener,
 ) -> None:
     database = await open_database()
-    answers = await asyncio.gather(
-        *[database.committer.submit(Create("a", key("k"))) for _ in range(50)]
-    )
+    answers = await asyncio.gather(*[database.committer.submit(Create("a", key("k"))) for _ in range(50)])
     assert answers == [{"id": cid("a"), "name": "a"}] * 50
     assert await rows(database, "queues") == 1
     assert await rows(database, "idempotency") == 1
@@ -128,9 +129,7 @@ async def test_the_key_of_something_purged_is_gone_and_names_it(open_database: O
 
 async def test_what_waits_while_a_transaction_runs_goes_into_the_next_one(open_database: Opener) -> None:
     database = await open_database(lanes=1)
-    results = await asyncio.gather(
-        *[database.committer.submit(Bump("a", str(place))) for place in range(40)]
-    )
+    results = await asyncio.gather(*[database.committer.submit(Bump("a", str(place))) for place in range(40)])
     assert results == list(range(1, 41))
     assert database.metrics.groups == 1
     assert database.metrics.group_size.total == 40
@@ -389,10 +388,6 @@ async def test_a_full_queue_refuses_at_once_and_recovers(open_database: Opener) 
 
 
 async def test_background_work_gets_its_share_of_a_full_lane(sqlite_url: str) -> None:
-    from orbit_server.storage.migrations import migrate
-    from orbit_server.storage.settings import StorageSettings
-    from tests.storage.ledger import KINDS
-
     migrate(sqlite_url)
     order: list[str] = []
 
@@ -418,9 +413,7 @@ async def test_a_cancelled_caller_does_not_stop_the_command(open_database: Opene
 
 async def test_cancelling_callers_at_random_loses_nothing(open_database: Opener) -> None:
     database = await open_database()
-    callers = [
-        asyncio.create_task(database.committer.submit(Bump("a", str(place)))) for place in range(60)
-    ]
+    callers = [asyncio.create_task(database.committer.submit(Bump("a", str(place)))) for place in range(60)]
     for place, caller in enumerate(callers):
         if place % 3 == 0:
             await asyncio.sleep(0)
