@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Column, Connection, and_, or_, select
@@ -80,7 +81,7 @@ async def _sweep(
     report = SweepReport()
     place: Place | None = None
     for _ in range(_BITES_MAX):
-        rows = await database.read(lambda conn, after=place: _bite(conn, column, limit, after, bite))
+        rows = await database.read(partial(_bite, column=column, limit=limit, after=place, bite=bite))
         if not rows:
             return report
         place = rows[-1]
@@ -93,7 +94,9 @@ async def _sweep(
     return SweepReport(report.seen, report.moved, report.failed, report.failed_ids, more=True)
 
 
-def _bite(conn: Connection, column: Column[Any], limit: int, after: Place | None, bite: int) -> list[Place]:
+def _bite(
+    conn: Connection, *, column: Column[Any], limit: int, after: Place | None, bite: int
+) -> list[Place]:
     query = select(column, _T.id).where(column <= limit)
     if after is not None:
         query = query.where(or_(column > after[0], and_(column == after[0], _T.id > after[1])))

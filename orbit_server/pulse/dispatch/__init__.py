@@ -1,1 +1,1 @@
-"""Claiming ready tasks for free worker slots."""
+"""Bringing ready tasks to workers: slots, candidates, claims, offers."""

@@ -108,4 +108,13 @@ class WakeQueues(Keyless):
 def _row(before: QueueRow | None, namespace_id: Id, queue: str, now: int) -> QueueRow:
     if before is not None:
         return before
-    return QueueRow(queue_id_of(namespace_id, queue), namespace_id, queue, False, 0, 0, 0, now)
+    return QueueRow(
+        id=queue_id_of(namespace_id, queue),
+        namespace_id=namespace_id,
+        name=queue,
+        paused=False,
+        wake_seq=0,
+        virtual_time=0,
+        revision=0,
+        last=now,
+    )

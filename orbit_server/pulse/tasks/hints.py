@@ -37,14 +37,6 @@ class CancelWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class OfferWithdrawn:
-    """An offer that was not started is no longer valid; its session may drop it."""
-
-    session_id: Id
-    attempt_id: Id
-
-
-@dataclass(frozen=True, slots=True)
 class QueueChanged:
     """A queue was paused or resumed."""
 

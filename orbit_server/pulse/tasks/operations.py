@@ -20,8 +20,8 @@ from orbit_server.pulse.tasks.decide import stop as stopping
 from orbit_server.pulse.tasks.decide.move import Body, Move, Note
 from orbit_server.pulse.tasks.decide.stop import Resolution, Verdict
 from orbit_server.pulse.tasks.decide.submit import NewTask, submit
-from orbit_server.pulse.tasks.hints import CancelWanted, InboxWritten, OfferWithdrawn, TaskReady
-from orbit_server.pulse.tasks.lifecycle import TERMINAL, AttemptState, ErrorCode, TaskState
+from orbit_server.pulse.tasks.hints import CancelWanted, InboxWritten, TaskReady
+from orbit_server.pulse.tasks.lifecycle import TERMINAL, ErrorCode, TaskState
 from orbit_server.pulse.tasks.records import Attempt, Evidence, InboxRow, Task, TaskResult
 from orbit_server.pulse.tasks.rows import ATTEMPTS, EVIDENCE, INBOX, TASK_RESULTS, TASK_SPECS, TASKS
 from orbit_server.storage.book import Book
@@ -165,8 +165,6 @@ def apply(
             book.insert(ATTEMPTS, closing)
         else:
             book.change(ATTEMPTS, attempt, closing)
-            if attempt.state is AttemptState.OFFERED and closing.state is AttemptState.CLOSED:
-                book.after_commit(OfferWithdrawn(attempt.session_id or "", attempt.id))
     for note in move.notes:
         _keep(book, after, attempt, note)
     if after.state is not task.state and after.state in _TOLD:

@@ -22,7 +22,10 @@ _HELD_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TaskFilter:
-    """What a page of tasks is narrowed to; None does not narrow. Times are microseconds, start in, end out."""
+    """What a page of tasks is narrowed to; None does not narrow.
+
+    Times are microseconds, start included, end not.
+    """
 
     states: tuple[str, ...] | None = None
     queue: str | None = None
