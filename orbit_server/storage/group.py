@@ -156,13 +156,13 @@ class _Run:
 
     def run(self) -> GroupResult:
         self._started_us = self._monotonic_us()
-        self._load_keys()
-        self._phase("keys")
         self._gather()
-        self._result.now = self._read_now(self._conn)
         self._phase("load")
+        self._load_keys()
+        self._result.now = self._read_now(self._conn)
+        self._phase("keys")
         for place, entry in enumerate(self._work.entries):
-            if place not in self._result.verdicts:
+            if place not in self._result.verdicts or entry.key_id in self._stored:
                 self._settle(place, entry)
         self._finalize()
         self._phase("decide")
@@ -180,6 +180,7 @@ class _Run:
     # --- keys, touch, load ---
 
     def _load_keys(self) -> None:
+        """Read last: whoever sees what an equal request did must also see that request's key."""
         ids = {entry.key_id: None for entry in self._work.entries if entry.key_id is not None}
         if ids:
             self._stored = self._keys.load(self._conn, list(ids))
@@ -190,8 +191,6 @@ class _Run:
         asking: list[tuple[int, Entry, dict[str, None]]] = []
         accompanying: list[tuple[Command[Any], dict[str, None]]] = []
         for place, entry in enumerate(self._work.entries):
-            if entry.key_id in self._stored:
-                continue
             for name, ids in entry.needs.items():
                 wanted[name].update(ids)
             if self._work.companions and entry.companion is not None:

@@ -330,8 +330,8 @@ async def test_a_companion_leads_to_later_rows_too(open_database: Opener) -> Non
     leading = Act(
         "b", lambda book: Done(book.members(NOTES, cid("b"))), lead=lambda _: {"notes": (cid("b"),)}
     )
-    lost = Act("b", lambda book: Done(1), lead=lambda book: book.get(COUNTERS, cid("z")) and {})
-    raising = Act("b", lambda book: Done(1), lead=lambda _: 1 // 0)  # type: ignore[arg-type,return-value]
+    lost = Act("b", lambda _: Done(1), lead=lambda book: book.get(COUNTERS, cid("z")) and {})
+    raising = Act("b", lambda _: Done(1), lead=lambda _: 1 // 0)  # type: ignore[arg-type,return-value]
     for place, companion in enumerate([leading, lost, raising]):
         await database.committer.submit(Bump("a", str(place), companion=companion))
     assert database.metrics.dropped == 0
@@ -430,7 +430,7 @@ async def test_closing_finishes_what_was_accepted_and_refuses_the_rest(open_data
     with pytest.raises(Unavailable):
         await database.committer.submit(Bump("a", "late"))
     with pytest.raises(Unavailable):
-        await database.write(lambda conn: None)
+        await database.write(lambda _: None)
 
 
 async def test_hints_are_given_after_the_commit_and_never_harm_it(open_database: Opener) -> None:

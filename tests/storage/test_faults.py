@@ -216,7 +216,7 @@ async def test_maintenance_is_repeated_and_its_own_errors_come_through(open_data
     script.at_text = [("SELECT 41", transient(database))]
     assert await database.write(lambda conn: conn.exec_driver_sql("SELECT 41 + 1").scalar_one()) == 42
     with pytest.raises(ZeroDivisionError):
-        await database.write(lambda conn: 1 // 0)
+        await database.write(lambda _: 1 // 0)
     script.always_at_text = [("SELECT 43", transient(database))]
     with pytest.raises(Unavailable):
         await database.write(lambda conn: conn.exec_driver_sql("SELECT 43"))
@@ -239,7 +239,7 @@ async def test_an_io_error_at_commit_ends_the_process_and_refuses_everything(sql
         with pytest.raises(Unavailable):
             await database.committer.submit(Bump("a", "3"))
         with pytest.raises(Unavailable):
-            await database.write(lambda conn: None)
+            await database.write(lambda _: None)
     assert len(ended) == 1
 
 
@@ -249,10 +249,10 @@ async def test_an_io_error_at_the_commit_of_maintenance_is_as_final(sqlite_url: 
     script.before.append(sqlite_error(sqlite3.SQLITE_CORRUPT))
     async with Database(sqlite_url, settings=StorageSettings(faults=script)) as database:
         with pytest.raises(Unavailable):
-            await database.write(lambda conn: None)
+            await database.write(lambda _: None)
 
 
-async def test_a_racer_that_wrote_the_same_key_is_found_on_the_second_run(mariadb_url: str) -> None:
+async def test_equal_requests_to_two_processes_make_one_row_and_get_equal_answers(mariadb_url: str) -> None:
     migrate(mariadb_url)
     settings = StorageSettings(lanes=4)
     async with (
