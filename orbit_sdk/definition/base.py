@@ -58,6 +58,8 @@ class Model(BaseModel):
         validate_by_alias=True,
         serialize_by_alias=True,
         regex_engine="rust-regex",
+        # Built when first used: most importers of the SDK never read a definition.
+        defer_build=True,
     )
 
 

@@ -248,9 +248,6 @@ Condition: TypeAlias = Annotated[
     ),
 ]
 
-for _model in (ObjectExpr, ArrayExpr, TextExpr, Eq, Ne, Lt, Le, Gt, Ge, Members, In, IsNull, And, Or, Not):
-    _model.model_rebuild()
-
 
 @dataclass(frozen=True, slots=True)
 class Located:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 import orjson
-from pydantic import AfterValidator, Discriminator, Field, Tag, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
 from orbit_sdk.definition.base import (
@@ -263,10 +263,7 @@ _Additional: TypeAlias = Annotated[
     Discriminator(_additional_tag),
 ]
 
-for _model in (ObjectType, ArrayType, UnionType):
-    _model.model_rebuild()
-
-_ADAPTER: TypeAdapter[TypeSchema] = TypeAdapter(TypeSchema)
+_ADAPTER: TypeAdapter[TypeSchema] = TypeAdapter(TypeSchema, config=ConfigDict(defer_build=True))
 
 
 def load_type(value: Json) -> TypeSchema:

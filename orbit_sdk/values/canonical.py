@@ -27,10 +27,10 @@ _OPTIONS = (
     | orjson.OPT_PASSTHROUGH_DATETIME
     | orjson.OPT_PASSTHROUGH_SUBCLASS
 )
-# A number with a fraction or an exponent, `null` (which is also how orjson writes NaN), or a
-# character beyond the basic plane (UTF-16 and UTF-8 order such keys differently). A text that
-# only looks so costs time, never correctness.
-_NEEDS_CARE = re.compile(rb"(?:^|[:,\[])(?:-?[0-9]+[.eE]|null)|[\xf0-\xf4]")
+# A number with a fraction or an exponent. A text that only looks so costs time, never correctness.
+_FRACTION = re.compile(rb"[:,\[]-?[0-9]+[.eE]")
+# A character beyond the basic plane: UTF-16 and UTF-8 order such keys differently.
+_BEYOND_BASIC_PLANE = re.compile(rb"[\xf0-\xf4]")
 
 
 def canonical_bytes(value: Json) -> bytes:
@@ -39,9 +39,24 @@ def canonical_bytes(value: Json) -> bytes:
         fast = orjson.dumps(value, option=_OPTIONS)
     except (TypeError, ValueError, RecursionError):
         return _exact(value)
-    if _NEEDS_CARE.search(fast) is not None:
-        return _exact(value)
-    return fast
+    return _exact(value) if _needs_care(value, fast) else fast
+
+
+def _needs_care(value: Json, fast: bytes) -> bool:
+    """Whether orjson may have written something its own way; NaN it writes as null."""
+    if isinstance(value, float) or _FRACTION.search(fast) is not None:
+        return True
+    if not fast.isascii() and _BEYOND_BASIC_PLANE.search(fast) is not None:
+        return True
+    return b"null" in fast and _holds_float(value)
+
+
+def _holds_float(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(_holds_float(item) for item in value.values())
+    if isinstance(value, list | tuple):
+        return any(_holds_float(item) for item in value)
+    return isinstance(value, float)
 
 
 def canonical_json(value: Json) -> str:
