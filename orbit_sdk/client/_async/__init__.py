@@ -1,0 +1,1 @@
+"""The async client: the source from which the sync one is generated."""

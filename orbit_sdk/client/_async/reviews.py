@@ -1,0 +1,35 @@
+"""What waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from orbit_sdk.client._async.pages import each, parse
+from orbit_sdk.client._async.transport import AsyncTransport
+from orbit_sdk.client.wire import Call, new_key
+from orbit_sdk.protocol.workflows import ReviewItem, Workflow
+
+
+class AsyncReviews:
+    """`client.reviews`."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    def list(self, *, kind: str | None = None, review_class: str | None = None) -> AsyncIterator[ReviewItem]:
+        """Steps and standalone tasks in review, newest first."""
+        return each(self._transport, "/v1/reviews", ReviewItem, {"kind": kind, "review_class": review_class})
+
+    async def resolve_step(
+        self,
+        workflow_id: str,
+        step_key: str,
+        decision: Mapping[str, Any],
+        *,
+        operation_id: str | None = None,
+    ) -> Workflow:
+        """Decide on a step; `decision` has the fields of `protocol.workflows.DecideReview`."""
+        path = f"/v1/workflows/{workflow_id}/reviews/{step_key}"
+        call = Call("POST", path, body=dict(decision), key=operation_id or new_key())
+        return parse(Workflow, await self._transport.call(call))

@@ -1,0 +1,55 @@
+"""Tasks by id."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from orbit_sdk.client._async.pages import each, parse
+from orbit_sdk.client._async.transport import AsyncTransport
+from orbit_sdk.client.wire import Call, new_key
+from orbit_sdk.protocol.tasks import Attempt, Task, TaskDetail
+from orbit_sdk.protocol.workflows import BatchResult
+
+
+class AsyncTasks:
+    """`client.tasks`."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def submit(self, task: Mapping[str, Any], *, idempotency_key: str | None = None) -> Task:
+        """Submit one task; `task` has the fields of `protocol.tasks.SubmitTask`."""
+        call = Call("POST", "/v1/tasks", body=dict(task), key=idempotency_key or new_key())
+        return parse(Task, await self._transport.call(call))
+
+    async def submit_batch(self, items: Sequence[Mapping[str, Any]]) -> BatchResult:
+        """Submit up to 1,000 tasks; one result per item, in order. Every item has its `idempotency_key`."""
+        call = Call("POST", "/v1/tasks/batch", body={"items": [dict(item) for item in items]})
+        return parse(BatchResult, await self._transport.call(call))
+
+    async def get(self, task_id: str) -> TaskDetail:
+        """One task with parameters, result or error, and evidence."""
+        return parse(TaskDetail, await self._transport.call(Call("GET", f"/v1/tasks/{task_id}")))
+
+    def list(self, **filters: Any) -> AsyncIterator[Task]:
+        """Tasks, newest first."""
+        return each(self._transport, "/v1/tasks", Task, filters)
+
+    def attempts(self, task_id: str) -> AsyncIterator[Attempt]:
+        """The attempts of a task, newest first."""
+        return each(self._transport, f"/v1/tasks/{task_id}/attempts", Attempt, {})
+
+    async def cancel(self, task_id: str, *, reason: str, operation_id: str | None = None) -> Task:
+        """Cancel what has not started, ask what runs."""
+        path = f"/v1/tasks/{task_id}/cancel"
+        call = Call("POST", path, body={"reason": reason}, key=operation_id or new_key())
+        return parse(Task, await self._transport.call(call))
+
+    async def resolve(
+        self, task_id: str, decision: Mapping[str, Any], *, operation_id: str | None = None
+    ) -> Task:
+        """Decide on a task in review; `decision` has the fields of `protocol.tasks.ResolveTask`."""
+        path = f"/v1/tasks/{task_id}/review"
+        call = Call("POST", path, body=dict(decision), key=operation_id or new_key())
+        return parse(Task, await self._transport.call(call))

@@ -1,0 +1,200 @@
+"""Workflow instances by id: everything the interface offers, untyped in input and output."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from orbit_sdk.client._async.pages import each, page, parse
+from orbit_sdk.client._async.transport import AsyncTransport
+from orbit_sdk.client.checks import check_event_detail, check_event_page
+from orbit_sdk.client.wire import Call, new_key
+from orbit_sdk.protocol.common import Page
+from orbit_sdk.protocol.workflows import (
+    BatchResult,
+    ControlResult,
+    EventDetail,
+    EventPage,
+    Signal,
+    StepDetail,
+    Steps,
+    Workflow,
+    WorkflowDetail,
+)
+
+
+class AsyncWorkflows:
+    """`client.workflows`."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def start(  # noqa: PLR0913  # one keyword per thing a start may say
+        self,
+        definition_id: str,
+        input: Any,  # noqa: A002  # the word of the interface
+        *,
+        version: int | None = None,
+        idempotency_key: str | None = None,
+        business_key: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        parameters_version: int = 1,
+    ) -> Workflow:
+        """Start an instance. Without `version` the current one is taken, resolved once."""
+        body = start_body(definition_id, input, version, business_key, labels, parameters_version)
+        call = Call("POST", "/v1/workflows", body=body, key=idempotency_key or new_key())
+        return parse(Workflow, await self._transport.call(call))
+
+    async def start_batch(self, items: Sequence[Mapping[str, Any]]) -> BatchResult:
+        """Start up to 1,000 instances; one result per item, in order. Every item has its `idempotency_key`."""
+        call = Call("POST", "/v1/workflows/batch", body={"items": [dict(item) for item in items]})
+        return parse(BatchResult, await self._transport.call(call))
+
+    async def get(
+        self, workflow_id: str, *, wait: float = 0, after_revision: int | None = None
+    ) -> WorkflowDetail:
+        """One instance. With `wait` (seconds, at most 20) the server answers when it moved past
+        `after_revision`, ended, or needs a person."""
+        params: dict[str, Any] = {}
+        if wait > 0:
+            params = {"wait_ms": int(wait * 1000), "after_revision": after_revision}
+        call = Call("GET", f"/v1/workflows/{workflow_id}", params=params, timeout=wait + 30)
+        return parse(WorkflowDetail, await self._transport.call(call))
+
+    def list(
+        self,
+        *,
+        definition_id: str | None = None,
+        version: int | None = None,
+        state: str | None = None,
+        business_key: str | None = None,
+        paused: bool | None = None,
+    ) -> AsyncIterator[Workflow]:
+        """Instances, newest first."""
+        filters = {
+            "definition_id": definition_id,
+            "version": version,
+            "state": state,
+            "business_key": business_key,
+            "paused": paused,
+        }
+        return each(self._transport, "/v1/workflows", Workflow, filters)
+
+    async def page(
+        self, *, cursor: str | None = None, limit: int | None = None, **filters: Any
+    ) -> Page[Workflow]:
+        """One page of instances, newest first."""
+        return await page(self._transport, "/v1/workflows", Workflow, filters, cursor, limit)
+
+    async def steps(self, workflow_id: str) -> Steps:
+        """Every step as it stands."""
+        return parse(Steps, await self._transport.call(Call("GET", f"/v1/workflows/{workflow_id}/steps")))
+
+    async def step(self, workflow_id: str, step_key: str) -> StepDetail:
+        """One step with its result or failure."""
+        path = f"/v1/workflows/{workflow_id}/steps/{step_key}"
+        return parse(StepDetail, await self._transport.call(Call("GET", path)))
+
+    async def signal(  # noqa: PLR0913  # one keyword per thing a signal may say
+        self,
+        workflow_id: str,
+        signal: str,
+        match: str | int,
+        body: Any,
+        *,
+        idempotency_key: str | None = None,
+        step_key: str | None = None,
+        expires_at: str | None = None,
+        evidence: str | None = None,
+    ) -> Signal:
+        """Send a signal; the receipt says whether it was consumed at once. The key is the signal's identity."""
+        content: dict[str, Any] = {"signal": signal, "match": match, "body": body}
+        optional = {"step_key": step_key, "expires_at": expires_at, "evidence": evidence}
+        content.update({name: value for name, value in optional.items() if value is not None})
+        path = f"/v1/workflows/{workflow_id}/signals"
+        call = Call("POST", path, body=content, key=idempotency_key or new_key())
+        return parse(Signal, await self._transport.call(call))
+
+    def signals(self, workflow_id: str, *, state: str | None = None) -> AsyncIterator[Signal]:
+        """The signals of an instance, newest first."""
+        return each(self._transport, f"/v1/workflows/{workflow_id}/signals", Signal, {"state": state})
+
+    async def cancel(
+        self,
+        workflow_id: str,
+        *,
+        reason: str,
+        expected_control_version: int | None = None,
+        operation_id: str | None = None,
+    ) -> ControlResult:
+        """Stop what has not started, ask what runs, and wait for the truth. What was done stays done."""
+        return await self._control("cancel", workflow_id, reason, expected_control_version, operation_id)
+
+    async def pause(
+        self,
+        workflow_id: str,
+        *,
+        reason: str,
+        expected_control_version: int | None = None,
+        operation_id: str | None = None,
+    ) -> ControlResult:
+        """Start nothing new; clocks run on, results and signals are kept."""
+        return await self._control("pause", workflow_id, reason, expected_control_version, operation_id)
+
+    async def resume(
+        self,
+        workflow_id: str,
+        *,
+        reason: str,
+        expected_control_version: int | None = None,
+        operation_id: str | None = None,
+    ) -> ControlResult:
+        """Lift the pause, and nothing else."""
+        return await self._control("resume", workflow_id, reason, expected_control_version, operation_id)
+
+    async def _control(
+        self, action: str, workflow_id: str, reason: str, expected: int | None, operation_id: str | None
+    ) -> ControlResult:
+        body: dict[str, Any] = {"reason": reason}
+        if expected is not None:
+            body["expected_control_version"] = str(expected)
+        call = Call("POST", f"/v1/workflows/{workflow_id}/{action}", body=body, key=operation_id or new_key())
+        return parse(ControlResult, await self._transport.call(call))
+
+    async def list_workflow_events(
+        self, workflow_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> EventPage:
+        """One page of the timeline, newest first. Refuses a page that is not of this workflow or out of order."""
+        params = {"limit": limit or None, "cursor": cursor or None}
+        call = Call("GET", f"/v1/workflows/{workflow_id}/events", params=params)
+        found = parse(EventPage, await self._transport.call(call))
+        check_event_page(found, workflow_id)
+        return found
+
+    async def get_workflow_event(self, workflow_id: str, event_id: str) -> EventDetail:
+        """One event with its payload."""
+        path = f"/v1/workflows/{workflow_id}/events/{event_id}"
+        found = parse(EventDetail, await self._transport.call(Call("GET", path)))
+        check_event_detail(found, workflow_id, event_id)
+        return found
+
+
+def start_body(
+    definition_id: str,
+    given: Any,
+    version: int | None,
+    business_key: str | None,
+    labels: Mapping[str, str] | None,
+    parameters_version: int,
+) -> dict[str, Any]:
+    """The body of a start; absent means the server's default."""
+    body: dict[str, Any] = {"definition_id": definition_id, "input": given}
+    if version is not None:
+        body["version"] = version
+    if business_key is not None:
+        body["business_key"] = business_key
+    if labels:
+        body["labels"] = dict(labels)
+    if parameters_version != 1:
+        body["parameters_version"] = parameters_version
+    return body
