@@ -28,7 +28,7 @@ from orbit_sdk.engine.plan import (
     Timer,
     Wait,
 )
-from orbit_sdk.engine.refs import pending_exit
+from orbit_sdk.engine.refs import activation_id, pending_exit
 from orbit_sdk.engine.signals import complete_wait, find_signal
 from orbit_sdk.engine.state import ArmState, InstanceState, ReviewClass, Step, StepState
 from orbit_sdk.engine.tasks import open_task
@@ -82,7 +82,7 @@ def target_of(turn: Turn, edge: Edge) -> PlanNode:
 def new_step(turn: Turn, node: PlanNode) -> Step:
     """The first activation of a node, not yet recorded."""
     return Step(
-        id=turn.new_id(),
+        id=activation_id(turn.head.id, node.key, 1),
         instance_id=turn.head.id,
         step_key=node.key,
         activation_no=1,

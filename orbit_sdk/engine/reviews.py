@@ -25,6 +25,7 @@ from orbit_sdk.engine.plan import (
     Wait,
 )
 from orbit_sdk.engine.poll import FAILED, SUCCEEDED, classify
+from orbit_sdk.engine.refs import activation_id
 from orbit_sdk.engine.signals import close_wait
 from orbit_sdk.engine.state import TERMINAL_INSTANCE_STATES, ReviewClass, Step, StepState
 from orbit_sdk.engine.tasks import attempts_left, failure_value, latest_start
@@ -182,10 +183,11 @@ def _rerun(turn: Turn, command: DecideReview, step: Step) -> Refusal | None:
         error_message="run again as a new activation",
     )
     _settle_task(turn, command, step, order)
-    turn.close(step, StepState.STOPPED, reason=BY_RECOVERY)
+    old = turn.close(step, StepState.STOPPED, reason=BY_RECOVERY)
     again = replace(
         step,
-        id=turn.new_id(),
+        revision=old.revision + 1,
+        id=activation_id(turn.head.id, step.step_key, step.activation_no + 1),
         activation_no=step.activation_no + 1,
         state=StepState.PENDING,
         opened_at=turn.now,

@@ -13,6 +13,7 @@ import orjson
 from orbit_sdk.definition.evaluate import MissingFact
 from orbit_sdk.definition.expressions import FactKey
 from orbit_sdk.engine.refs import activation_id, parse_ref
+from orbit_sdk.engine.reviews import BY_RECOVERY
 from orbit_sdk.engine.state import StepState
 from orbit_sdk.values.ids import Id
 from orbit_sdk.values.instants import to_rfc3339
@@ -22,7 +23,6 @@ from orbit_server.storage.book import Book, MissingRow
 from orbit_server.weave.instances.rows import CLOSED_STEPS, INPUTS, PAYLOADS, STEPS, InstanceRow, StepRow
 from orbit_server.weave.signals.rows import BODIES, to_body
 
-RERUN_EXIT = "rerun"
 _COLD = {"T": TASK_RESULTS.name, "S": BODIES.name, "P": PAYLOADS.name}
 
 
@@ -102,7 +102,7 @@ def latest_closed(book: Book, instance_id: Id, step_key: str) -> StepRow | None:
 
 
 def _was_rerun(row: StepRow) -> bool:
-    return not row.live and row.exit_taken is None and row.state is StepState.STOPPED and row.reason == "RERUN"
+    return row.state is StepState.STOPPED and row.reason == BY_RECOVERY
 
 
 def fact_needs(book: Book, instance_id: Id, keys: Iterable[FactKey]) -> dict[str, list[Any]]:
