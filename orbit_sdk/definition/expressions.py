@@ -41,6 +41,7 @@ __all__ = [
     "Or",
     "Ref",
     "TextExpr",
+    "operands",
     "parts_of",
     "refs_of",
 ]
