@@ -48,6 +48,7 @@ class Database:
     ) -> None:
         self.settings = settings or StorageSettings()
         self.metrics = StorageMetrics()
+        self._open = False
         self._guard = ClockGuard(self.settings.lease_ms * 1_000, self.metrics)
         path = sqlite_path(url)
         self._backend: Backend = (
@@ -86,9 +87,13 @@ class Database:
             await self._backend.close()
             raise
         self.committer.start()
+        self._open = True
 
     async def close(self) -> None:
-        """Refuse new commands, finish the accepted ones, disconnect."""
+        """Refuse new commands, finish the accepted ones, disconnect. Closing twice is closing once."""
+        if not self._open:
+            return
+        self._open = False
         await self.committer.close()
         await self._backend.close()
 

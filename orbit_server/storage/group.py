@@ -321,7 +321,7 @@ class _Run:
 
     def _failed(self, place: int, entry: Entry, error: Exception) -> None:
         """A bug in one command fails that command alone."""
-        log.error("%s failed to decide", type(entry.command).__name__, exc_info=error)  # the caller handles it
+        log.error("%s failed to decide", type(entry.command).__name__, exc_info=error)
         internal = Internal(f"{type(entry.command).__name__} could not be decided")
         internal.__cause__ = error
         self._result.verdicts[place] = internal

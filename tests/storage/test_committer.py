@@ -354,7 +354,7 @@ async def test_companions_that_break_the_transaction_are_left_out(open_database:
 
 async def test_follow_ups_run_in_the_same_group_and_never_harm_their_parent(open_database: Opener) -> None:
     database = await open_database(lanes=1)
-    second = Act("a", lambda book: Done(None, [Act("a", lambda _: Done(1 // 0))]))
+    second = Act("a", lambda _: Done(None, [Act("a", lambda _: Done(1 // 0))]))
     assert await database.committer.submit(Bump("a", "1", follow_ups=[second])) == 1
     assert database.metrics.groups == 1
     assert database.metrics.dropped == 1
