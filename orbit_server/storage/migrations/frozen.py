@@ -33,16 +33,19 @@ def _statements(metadata: MetaData, dialect: Dialect) -> Iterator[str]:
         text = _tidy(str(CreateTable(table, if_not_exists=True).compile(dialect=dialect)))
         indexes = sorted(table.indexes, key=lambda index: str(index.name))
         if inline:
-            keys = [
-                f"    KEY {index.name} ({', '.join(column.name for column in index.columns)})"
-                for index in indexes
-            ]
+            keys = [f"    KEY {index.name} {_columns(CreateIndex(index), dialect)}" for index in indexes]
             head, tail = text.rsplit("\n)", 1)
             yield ",\n".join([head, *keys]) + "\n)" + tail
             continue
         yield text
         for index in indexes:
             yield _tidy(str(CreateIndex(index, if_not_exists=True).compile(dialect=dialect)))
+
+
+def _columns(create: CreateIndex, dialect: Dialect) -> str:
+    """The bracket of an index, directions included."""
+    text = str(create.compile(dialect=dialect)).strip()
+    return text[text.index("(") :]
 
 
 def _tidy(text: str) -> str:

@@ -436,7 +436,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     KEY ix_tasks_instance (instance_id),
     KEY ix_tasks_lease (lease_until, id),
     KEY ix_tasks_namespace (namespace_id, id),
-    KEY ix_tasks_ready (queue_id, state, blocked, handler, handler_version, virtual_start, id)
+    KEY ix_tasks_ready (queue_id, state, blocked, handler, handler_version, priority DESC, virtual_start, id)
 )ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
 ;
 
