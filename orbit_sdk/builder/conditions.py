@@ -71,6 +71,8 @@ def compare(operator: str, ref: Ref, other: object) -> Condition:
 def constant_of(trace: Trace, value: object, schema: Schema, where: str) -> Json:
     """The JSON of a literal compared with a value of type `schema`; one that is never equal is refused."""
     constant = _plain_constant(trace, value, where)
+    if type(constant) is int and shapes.format_of(schema, trace.book.types) == "decimal":
+        constant = str(constant)
     closed = shapes.closed_values(schema, trace.book.types)
     if closed is not None and not any(type(constant) is type(one) and constant == one for one in closed):
         names = [str(one) for one in closed]

@@ -142,9 +142,9 @@ def kind_of_value(value: Json) -> str:
 
 def format_of(schema: Schema, types: Types) -> str | None:
     """The format of a text type, null aside; None when there is none or not one alone."""
-    formats = {one.get("format") for one in members(schema, types) if not _is_null(one)}
-    only = formats.pop() if len(formats) == 1 else None
-    return only if isinstance(only, str) else None
+    found = [one.get("format") for one in members(schema, types) if not _is_null(one)]
+    first = found[0] if found else None
+    return first if isinstance(first, str) and all(one == first for one in found) else None
 
 
 def describe(schema: Schema) -> str:

@@ -45,26 +45,23 @@ def build(model: Callable[P, M], *args: P.args, **kwargs: P.kwargs) -> M:
     The model's own constructor would judge references as if they were values; this one records them.
     """
     trace = current_trace("orbit.build")
-    if not is_record(model):
-        name = getattr(model, "__name__", repr(model))
-        raise trace.refuse(
-            "BUILD",
-            f"orbit.build is given {name}, which is no model",
-            "give it a pydantic model or a dataclass",
-        )
     kind = cast(Any, model)
+    name = str(getattr(kind, "__name__", repr(kind)))
+    if not is_record(model):
+        found = f"orbit.build is given {name}, which is no model"
+        raise trace.refuse("BUILD", found, "give it a pydantic model or a dataclass")
     given = dict(kwargs)
     if args:
-        names = [item.name for item in record_fields(trace, kind, kind.__name__)]
+        names = [item.name for item in record_fields(trace, kind, name)]
         if not dataclasses.is_dataclass(kind) or len(args) > len(names):
             raise trace.refuse(
-                "ARGUMENT", f"{kind.__name__} is given values without names", "write field=value"
+                "ARGUMENT", f"{name} is given values without names", "write field=value"
             )
         given = {**dict(zip(names, args, strict=False)), **given}
-    expr = express_fields(trace, kind, given, kind.__name__)
+    expr = express_fields(trace, kind, given, name)
     if "const" in expr:
         trace.check_constant(kind, expr["const"])
-    return cast(M, trace.ref(expr, trace.schema(kind, kind.__name__)))
+    return cast(M, trace.ref(expr, trace.schema(kind, name)))
 
 
 def text(template: str, *values: object) -> str:

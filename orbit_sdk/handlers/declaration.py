@@ -134,7 +134,7 @@ class Handler(Generic[P, R]):
         if self.verify_function is None:
             raise TypeError(f"handler {self.key} has no verify function")
         answer = self.verify_function(ctx, *args, **kwargs)
-        verdict = await answer if inspect.isawaitable(answer) else answer
+        verdict: object = await answer if inspect.isawaitable(answer) else answer
         if not isinstance(verdict, Happened | CannotHappenAnyMore | CannotTell):
             raise TypeError(
                 f"the verify function of {self.key} answered {type(verdict).__name__}, not a verdict"
@@ -258,6 +258,10 @@ def handler(
         )
 
     return cast(HandlerDecorator, declare)
+
+
+def _is_verdict(value: object) -> bool:
+    return isinstance(value, Happened | CannotHappenAnyMore | CannotTell)
 
 
 def _declared_wrongly(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -55,7 +55,7 @@ class BuildError(OrbitError):
 
 def caller_place() -> Place | None:
     """The innermost position outside of Orbit and pydantic: the author's own line."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to the caller
+    frame: FrameType | None = inspect.currentframe()
     while frame is not None:
         name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if name not in (_PACKAGE, "pydantic", "typing", "contextlib", "functools"):

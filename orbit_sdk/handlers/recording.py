@@ -29,9 +29,11 @@ class Recorder(Protocol):
         options: StepOptions,
     ) -> Any:
         """Declare a step and give the reference to its result."""
+        ...
 
     def refuse(self, code: str, found: str, instead: str) -> BuildError:
         """Remember a misuse, so that it cannot be swallowed, and give the error to raise."""
+        ...
 
 
 RECORDER: ContextVar[Recorder | None] = ContextVar("orbit_recorder", default=None)

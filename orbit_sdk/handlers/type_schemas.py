@@ -68,10 +68,11 @@ _REFUSED: Mapping[object, tuple[str, str]] = {
     complex: ("a complex number has no JSON form", "use a model with two numbers"),
     object: ("`object` says nothing about its JSON form", "name the type, or use pydantic.JsonValue"),
 }
-_LISTS = (list, Sequence)
-_DICTS = (dict, Mapping)
-_UNIONS = (Union, types.UnionType)
-_LITERALS = {Literal, typing_extensions.Literal}
+_LISTS: tuple[Any, ...] = (list, Sequence)
+_DICTS: tuple[Any, ...] = (dict, Mapping)
+_UNIONS: tuple[Any, ...] = (Union, types.UnionType)
+_LITERALS: tuple[Any, ...] = (Literal, typing_extensions.Literal)
+_MARKS: tuple[Any, ...] = (typing.Required, typing.NotRequired, typing_extensions.ReadOnly, typing.Final)
 
 
 @dataclass(slots=True)
@@ -202,7 +203,7 @@ class TypeBook:
             return {"type": "object", "additionalProperties": values} if values else {"type": "object"}
         if isinstance(origin, typing_extensions.TypeAliasType):
             return self.schema(origin.__value__[args], where)
-        if origin in (typing.Required, typing.NotRequired, typing_extensions.ReadOnly, typing.Final):
+        if origin in _MARKS:
             return self.schema(args[0], where)
         if is_record(origin):  # a generic dataclass or TypedDict with its arguments
             raise TypeRefused(
