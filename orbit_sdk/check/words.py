@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from orbit_sdk.definition.expressions import FactKey, Ref
-from orbit_sdk.definition.value_types import TypeSchema
+from orbit_sdk.definition.value_types import (
+    AnyType,
+    ArrayType,
+    BooleanType,
+    ConstType,
+    EnumType,
+    IntegerType,
+    NullType,
+    NumberType,
+    ObjectType,
+    RefType,
+    StringType,
+    TypeSchema,
+    UnionType,
+)
 from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.json_strict import Json
 
@@ -34,8 +48,34 @@ def values_text(values: Iterable[Json]) -> str:
 
 
 def type_text(schema: TypeSchema) -> str:
-    """A type as JSON, shortened."""
-    return _short(canonical_json(schema.model_dump(by_alias=True, exclude_unset=True)))
+    """A type in a short form: `string(maxLength 9) | null`, `{id, note?}`, `[integer]`, `"A" | "B"`."""
+    return _short(_type(schema))
+
+
+def _type(schema: TypeSchema) -> str:
+    match schema:
+        case RefType():
+            return schema.target
+        case UnionType(any_of=members):
+            return " | ".join(_type(member) for member in members)
+        case EnumType(enum=values):
+            return " | ".join(canonical_json(value) for value in values)
+        case ConstType(const=value):
+            return canonical_json(value)
+        case AnyType():
+            return "anything"
+        case ObjectType():
+            names = (name if name in schema.required_names else f"{name}?" for name in schema.fields)
+            return "{" + ", ".join(names) + "}"
+        case ArrayType(items=items):
+            return f"[{'anything' if items is None else _type(items)}]"
+        case _:
+            return schema.type + _bounds(schema)
+
+
+def _bounds(schema: StringType | IntegerType | NumberType | BooleanType | NullType) -> str:
+    given = schema.model_dump(by_alias=True, exclude_unset=True, exclude={"type", "sensitive"})
+    return f"({', '.join(f'{name} {value}' for name, value in given.items())})" if given else ""
 
 
 def article(kind: str) -> str:
