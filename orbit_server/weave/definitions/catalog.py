@@ -18,6 +18,7 @@ from orbit_sdk.values.limits import DEFAULT_LIMITS
 from orbit_server.storage.database import Database
 from orbit_server.weave.definitions import queries
 
+
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """One version, ready to run: the model and the engine's plan."""
@@ -32,7 +33,9 @@ class Compiled:
 def compile_document(key: Id, text: str) -> Compiled:
     """Compile a stored document. Raises Unavailable when the stored row is damaged."""
     try:
-        document = parse_json(text, max_bytes=DEFAULT_LIMITS.document_bytes, max_depth=DEFAULT_LIMITS.json_depth)
+        document = parse_json(
+            text, max_bytes=DEFAULT_LIMITS.document_bytes, max_depth=DEFAULT_LIMITS.json_depth
+        )
         definition = load_definition(document)
     except Exception as error:
         raise Unavailable(f"the stored definition {key} is damaged") from error

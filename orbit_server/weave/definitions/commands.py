@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from orbit_sdk.errors import Conflict, Detail, FailedPrecondition, NotFound
 from orbit_sdk.values.canonical import digest
 from orbit_sdk.values.ids import Id, IdSeed
+from orbit_sdk.values.json_strict import Json
 from orbit_server.platform.audit import AUDIT, AuditRow
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Keyless, Needs, Outcome, Refused
@@ -78,7 +79,12 @@ class PublishDefinition(Keyless):
         latest = max(self.version, pointer.latest_version if pointer else 0)
         return Conflict(
             f"{self.definition_id} version {self.version} is published with another content",
-            [Detail("definition.version", f"published versions never change; the next free one is {latest + 1}")],
+            [
+                Detail(
+                    "definition.version",
+                    f"published versions never change; the next free one is {latest + 1}",
+                )
+            ],
         )
 
     def _row(self, row_id: Id, now: int) -> DefinitionRow:
@@ -151,7 +157,7 @@ class SetCurrentVersion(Keyless):
         if pointer.current_version != self.version:
             after = replace(pointer, current_version=self.version, revision=pointer.revision + 1)
             book.change(POINTERS, pointer, after)
-            before = {"current_version": pointer.current_version}
+            before: Json = {"current_version": pointer.current_version}
             book.insert(
                 AUDIT,
                 AuditRow(
@@ -204,9 +210,7 @@ class RetireVersion(Keyless):
                 )
             )
         if row.retired_at is None:
-            row = book.change(
-                DEFINITIONS, row, replace(row, retired_at=book.now, revision=row.revision + 1)
-            )
+            row = book.change(DEFINITIONS, row, replace(row, retired_at=book.now, revision=row.revision + 1))
             book.insert(
                 AUDIT,
                 AuditRow(

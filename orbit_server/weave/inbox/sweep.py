@@ -42,7 +42,9 @@ class InboxReport:
 
 def pending(conn: Connection, after: tuple[int, Id] | None, limit: int) -> list[Pending]:
     """The oldest rows that wait, after the given (created_at, id)."""
-    query = select(inbox.c.id, inbox.c.instance_id, inbox.c.task_id, inbox.c.activation_id, inbox.c.created_at)
+    query = select(
+        inbox.c.id, inbox.c.instance_id, inbox.c.task_id, inbox.c.activation_id, inbox.c.created_at
+    )
     query = query.where(inbox.c.state == "PENDING")
     if after is not None:
         at, row_id = after

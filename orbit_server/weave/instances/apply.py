@@ -22,7 +22,7 @@ from orbit_server.pulse.tasks.decide.move import Body
 from orbit_server.pulse.tasks.decide.policy import RetryPolicy
 from orbit_server.pulse.tasks.decide.submit import NewTask
 from orbit_server.pulse.tasks.lifecycle import Recovery
-from orbit_server.storage.book import Book
+from orbit_server.storage.book import Book, MissingRow
 from orbit_server.storage.events import EventRow
 from orbit_server.weave.instances.rows import (
     INSTANCES,
@@ -110,6 +110,8 @@ def _write_signal(book: Book, change: SignalChange, namespace_id: Id) -> None:
         book.insert(PENDING_SIGNALS, row)
         return
     known = book.member(PENDING_SIGNALS, row.instance_id, row.id)
+    if known is None:
+        raise MissingRow(PENDING_SIGNALS.name, row.instance_id)
     book.change(PENDING_SIGNALS, known, row)
 
 
@@ -214,5 +216,3 @@ def _leave_hints(book: Book, decision: Decision, head: InstanceRow) -> None:
         book.after_commit(StepsDueAt(due))
     if head.advance_due_at is not None:
         book.after_commit(AdvancePending(head.id))
-
-

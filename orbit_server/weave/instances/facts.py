@@ -38,7 +38,7 @@ class BookFacts:
             row = self._book.get(INPUTS, self._instance.id)
             if row is None:
                 raise MissingFact(key)
-            return orjson.loads(row.input)
+            return _loaded(row.input)
         if key.source == "instance":
             return self._instance_value()
         step = latest_closed(self._book, self._instance.id, key.step)
@@ -59,7 +59,7 @@ class BookFacts:
             "business_key": self._instance.business_key,
             "started_at": to_rfc3339(self._instance.started_at),
             "started_by": row.started_by,
-            "origin": orjson.loads(row.origin) if row.origin else None,
+            "origin": _loaded(row.origin) if row.origin else None,
         }
 
     def _value(self, key: FactKey, ref: str | None, *, failure: bool) -> Json:
@@ -77,7 +77,7 @@ class BookFacts:
             text = None if payload is None else payload.body
         if text is None:
             raise MissingFact(key)
-        return orjson.loads(text)
+        return _loaded(text)
 
     def _meta(self, key: FactKey, step: StepRow) -> Json:
         if step.result_ref is None or not step.result_ref.startswith("S:"):
@@ -86,6 +86,11 @@ class BookFacts:
         if body is None:
             raise MissingFact(key)
         return to_body(body).meta
+
+
+def _loaded(text: str) -> Json:
+    value: Json = orjson.loads(text)
+    return value
 
 
 def latest_closed(book: Book, instance_id: Id, step_key: str) -> StepRow | None:

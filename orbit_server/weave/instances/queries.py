@@ -76,12 +76,15 @@ def get(conn: Connection, namespace_id: Id, instance_id: Id) -> InstanceDetail |
     if row is None:
         return None
     i, o = instance_inputs.c, instance_outputs.c
-    given = conn.execute(
-        select(i.input, i.labels, i.started_by).where(i.instance_id == instance_id)
-    ).one()
+    given = conn.execute(select(i.input, i.labels, i.started_by).where(i.instance_id == instance_id)).one()
     ended = conn.execute(select(o.output, o.error).where(o.instance_id == instance_id)).first()
     return InstanceDetail(
-        row, given[0], given[1], given[2], None if ended is None else ended[0], None if ended is None else ended[1]
+        row,
+        given[0],
+        given[1],
+        given[2],
+        None if ended is None else ended[0],
+        None if ended is None else ended[1],
     )
 
 
@@ -102,7 +105,9 @@ def page(
 
 def latest_steps(conn: Connection, instance_id: Id) -> list[StepFacts]:
     """The latest activation of every step that was ever activated, in the order of activation."""
-    rows = STEPS.rows([tuple(row) for row in conn.execute(select(*_STEP).where(steps.c.instance_id == instance_id))])
+    rows = STEPS.rows(
+        [tuple(row) for row in conn.execute(select(*_STEP).where(steps.c.instance_id == instance_id))]
+    )
     latest: dict[str, StepRow] = {}
     for row in rows:
         known = latest.get(row.step_key)
@@ -123,7 +128,10 @@ def step(conn: Connection, instance_id: Id, step_key: str) -> StepFacts | None:
     row = max(rows, key=lambda found: found.activation_no)
     state = _task_states(conn, [row.task_id] if row.task_id else [])
     return StepFacts(
-        row, state.get(row.task_id or ""), _value(conn, row.result_ref, False), _value(conn, row.failure_ref, True)
+        row,
+        state.get(row.task_id or ""),
+        _value(conn, row.result_ref, False),
+        _value(conn, row.failure_ref, True),
     )
 
 
@@ -131,14 +139,14 @@ def count_by_state(conn: Connection, namespace_id: Id) -> dict[str, int]:
     """How many instances are in each state."""
     c = instances.c
     query = select(c.state, func.count()).where(c.namespace_id == namespace_id).group_by(c.state)
-    return {state: count for state, count in conn.execute(query).tuples()}
+    return {state: count for state, count in conn.execute(query)}
 
 
 def _task_states(conn: Connection, ids: Sequence[Id]) -> dict[Id, str]:
     if not ids:
         return {}
     query = select(tasks.c.id, tasks.c.state).where(tasks.c.id.in_(ids))
-    return {task_id: state for task_id, state in conn.execute(query).tuples()}
+    return {task_id: state for task_id, state in conn.execute(query)}
 
 
 def _value(conn: Connection, ref: str | None, failure: bool) -> str | None:

@@ -13,7 +13,7 @@ from orbit_sdk.engine import decide
 from orbit_sdk.engine.commands import DEFAULT_ENGINE_LIMITS, Command, EngineLimits, TaskPhase, TaskReport
 from orbit_sdk.engine.decision import Decision, Missing, Refusal
 from orbit_sdk.engine.plan import Plan
-from orbit_sdk.engine.state import ReviewClass, SignalBody, State, Step
+from orbit_sdk.engine.state import ReviewClass, Signal, SignalBody, State, Step
 from orbit_sdk.errors import NotFound, Unavailable, error_of
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.tasks.lifecycle import TaskState
@@ -115,7 +115,7 @@ def advance_needs(book: Book, plan: Plan, row: InstanceRow, steps: Iterable[Step
 
 def state_of(book: Book, row: InstanceRow) -> State:
     """The engine's view of what is loaded."""
-    signals = ()
+    signals: tuple[Signal, ...] = ()
     bodies: dict[str, SignalBody] = {}
     if not book.missing(PENDING_SIGNALS.name, [row.id]):
         pending = [found for found in book.members(PENDING_SIGNALS, row.id) if found.state == "PENDING"]
@@ -167,9 +167,7 @@ def engine_outcome(
 ) -> Decision | storage.Refused | storage.Missing:
     """Ask the engine about an instance that exists; refusals and missing facts in the words of storage."""
     compiled = weave.compiled(row.definition_key)
-    answer = decide(
-        compiled.plan, state_of(book, row), command, book.now, BookFacts(book, row), weave.limits
-    )
+    answer = decide(compiled.plan, state_of(book, row), command, book.now, BookFacts(book, row), weave.limits)
     if isinstance(answer, Refusal):
         return storage.Refused(error_of(answer.code, answer.message, answer.details))
     if isinstance(answer, Missing):
@@ -187,5 +185,3 @@ def missing_outcome(book: Book, instance_id: Id, answer: Missing) -> storage.Mis
     if not any(needs.values()):
         raise LookupError(f"the engine asks for facts that do not exist: {sorted(map(str, answer.facts))}")
     return storage.Missing({kind: ids for kind, ids in needs.items() if ids})
-
-

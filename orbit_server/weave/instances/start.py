@@ -114,13 +114,20 @@ class StartWorkflow:
             if version is None:
                 raise FailedPrecondition(
                     f"{self.definition_id!r} has no current version",
-                    [Detail("version", f"name one (the latest is {pointer.latest_version}), or set the current one")],
+                    [
+                        Detail(
+                            "version",
+                            f"name one (the latest is {pointer.latest_version}), or set the current one",
+                        )
+                    ],
                 )
         row = book.get(DEFINITIONS, self._row_key(version))
         if row is None:
             raise NotFound(f"{self.definition_id!r} version {version} is not published")
         if row.retired_at is not None:
-            raise FailedPrecondition(f"{self.definition_id!r} version {version} is retired and takes no new starts")
+            raise FailedPrecondition(
+                f"{self.definition_id!r} version {version} is retired and takes no new starts"
+            )
         return self.weave.compiled(row.id)
 
     def _row_key(self, version: int) -> Id:

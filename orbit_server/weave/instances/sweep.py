@@ -41,7 +41,10 @@ def due_steps(
     if after is not None:
         at, row_id = after
         query = query.where((steps.c.due_at > at) | ((steps.c.due_at == at) & (steps.c.id > row_id)))
-    return [(row[0], row[1], row[2]) for row in conn.execute(query.order_by(steps.c.due_at, steps.c.id).limit(limit))]
+    return [
+        (row[0], row[1], row[2])
+        for row in conn.execute(query.order_by(steps.c.due_at, steps.c.id).limit(limit))
+    ]
 
 
 def next_due_at(conn: Connection, now: int) -> int | None:

@@ -111,5 +111,3 @@ def _decided(book: Book, weave: Weave, row: InstanceRow, order: TimePassed | Adv
         parameters_version=row.parameters_version,
     )
     return Done(answer.applied)
-
-

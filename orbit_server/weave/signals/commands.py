@@ -121,6 +121,7 @@ class SendSignal(Keyless):
             ),
         )
         stored = book.member(PENDING_SIGNALS, self.instance_id, self.signal_id)
+        assert stored is not None, "the decision stores the signal it accepts"
         return Done(signal_view(stored), subject_id=self.signal_id)
 
     def _known(self, book: Book) -> SignalRow | None:

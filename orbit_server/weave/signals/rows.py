@@ -9,6 +9,7 @@ import orjson
 from orbit_sdk.engine.state import Signal, SignalBody, SignalState
 from orbit_sdk.values.ids import Id, derive_id
 from orbit_sdk.values.instants import to_rfc3339
+from orbit_sdk.values.json_strict import Json
 from orbit_server.storage import tables
 from orbit_server.storage.kinds import LockOrder, RowKind
 
@@ -63,12 +64,8 @@ PENDING_SIGNALS: RowKind[SignalRow] = RowKind(
     owner_kind="instances",
     live="state = 'PENDING'",
 )
-SIGNALS_BY_ID: RowKind[SignalRow] = RowKind(
-    "signals_by_id", LockOrder.SIGNALS + 1, tables.signals, SignalRow
-)
-BODIES: RowKind[SignalBodyRow] = RowKind(
-    "signal_bodies", LockOrder.COLD, tables.signal_bodies, SignalBodyRow
-)
+SIGNALS_BY_ID: RowKind[SignalRow] = RowKind("signals_by_id", LockOrder.SIGNALS + 1, tables.signals, SignalRow)
+BODIES: RowKind[SignalBodyRow] = RowKind("signal_bodies", LockOrder.COLD, tables.signal_bodies, SignalBodyRow)
 
 KINDS = (PENDING_SIGNALS, SIGNALS_BY_ID, BODIES)
 
@@ -114,5 +111,5 @@ def signal_row(signal: Signal, namespace_id: Id, now: int) -> SignalRow:
 
 
 def to_body(row: SignalBodyRow) -> SignalBody:
-    meta = {"actor": row.actor, "accepted_at": to_rfc3339(row.accepted_at), "signal_id": row.id}
+    meta: Json = {"actor": row.actor, "accepted_at": to_rfc3339(row.accepted_at), "signal_id": row.id}
     return SignalBody(orjson.loads(row.body), meta)

@@ -142,6 +142,8 @@ def _check_row(view: EventView, instance_id: Id) -> None:
     if kind == "workflow":
         sound = sound and view.aggregate_id == instance_id
     elif kind == "workflow_step":
-        sound = sound and view.step_key is not None and view.aggregate_id == step_id(instance_id, view.step_key)
+        sound = (
+            sound and view.step_key is not None and view.aggregate_id == step_id(instance_id, view.step_key)
+        )
     if not sound:
         raise Unavailable(f"the stored event {view.id} is damaged")
