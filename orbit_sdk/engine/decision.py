@@ -75,7 +75,10 @@ class GateTasks:
 
 @dataclass(frozen=True, slots=True)
 class SettleTask:
-    """Order: a review decision settles the old task. `phase` SUCCEEDED (with result), FAILED or CANCELLED."""
+    """Order: a review decision settles the old task. `phase` SUCCEEDED (with result), FAILED or CANCELLED.
+
+    Nothing to do when the task settled meanwhile.
+    """
 
     task_id: str
     phase: str

@@ -26,7 +26,7 @@ def finish(turn: Turn, before: Instance | None, effects_kept: tuple[str, ...] = 
     state = head.state if frozen else _state(turn)
     leads = outcomes(turn, state)
     events = workflow_events(turn, leads, state)
-    steps = _step_changes(turn)
+    steps = tuple(StepChange(entry.before, entry.after) for entry in turn.touched.values())
     signals = tuple(SignalChange(entry.before, entry.after) for entry in turn.signals.values())
     return Decision(
         before=before,
@@ -102,20 +102,6 @@ def _new_head(turn: Turn, state: InstanceState, events: int) -> Instance:
         ended_at=None if turn.ended is None else turn.now,
         last=turn.now,
     )
-
-
-def _step_changes(turn: Turn) -> tuple[StepChange, ...]:
-    """Revisions count over all activations of a step: a new activation goes on where the old one stopped."""
-    latest: dict[str, int] = {}
-    changes: list[StepChange] = []
-    for entry in turn.touched.values():
-        before, after = entry.before, entry.after
-        revision = (latest.get(after.step_key, 0) if before is None else before.revision) + 1
-        latest[after.step_key] = revision
-        if after.revision != revision:
-            after = replace(after, revision=revision)
-        changes.append(StepChange(before, after))
-    return tuple(changes)
 
 
 def _in_order(

@@ -13,8 +13,6 @@ from orbit_sdk.engine.events import RECOVERED
 from orbit_sdk.engine.failure import IN_REVIEW, fail
 from orbit_sdk.engine.plan import (
     GOTO,
-    BranchOn,
-    BranchWhen,
     Call,
     Join,
     Merge,
@@ -90,7 +88,7 @@ def _settle_task(turn: Turn, command: DecideReview, step: Step, order: SettleTas
 
 def _succeeded(turn: Turn, command: DecideReview, step: Step) -> Refusal | None:
     node = turn.node(step)
-    if isinstance(node.spec, BranchOn | BranchWhen | Join):
+    if "next" not in node.exits and not isinstance(node.spec, Succeed):
         return _refusal(f"a {node.kind} has no result that could be concluded; run it again or let it fail")
     refused = _check_result(turn, command, node, SUCCEEDED)
     if refused is not None:

@@ -206,12 +206,16 @@ class Turn:
         return step
 
     def change(self, step: Step, **changes: Any) -> Step:
-        """The step with some fields changed."""
+        """The step with some fields changed: one new revision per activation and decision."""
+        if step.id not in self.touched:
+            known = self.steps.get(step.step_key)
+            if known is not None and known.id == step.id:
+                changes["revision"] = step.revision + 1
         return self.put(replace(step, **changes))
 
     def close(self, step: Step, state: StepState, **changes: Any) -> Step:
         """A step that is done with; it may still have an exit to follow."""
-        return self.put(replace(step, state=state, live=False, due_at=None, closed_at=self.now, **changes))
+        return self.change(step, state=state, live=False, due_at=None, closed_at=self.now, **changes)
 
     def follow(self, step_key: str, exit_name: str) -> None:
         """An exit was taken: where it leads is opened by the advance, now or after a pause."""
@@ -230,7 +234,7 @@ class Turn:
             "review_class": kind,
             "reason": reason[:64],
         }
-        return self.put(replace(step, due_at=None, **changes))
+        return self.change(step, due_at=None, **changes)
 
     # Arms
 
