@@ -96,8 +96,8 @@ class Settings:
         if self.on_loopback or self.tls or self.behind_proxy:
             return
         raise InvalidArgument(
-            f"refusing to listen on {self.host} without TLS: give --certfile and --keyfile, or say --behind-proxy when "
-            "a proxy in front of this server speaks TLS, or listen on 127.0.0.1",
+            f"refusing to listen on {self.host} without TLS: give --certfile and --keyfile, or say "
+            "--behind-proxy when a proxy in front of this server speaks TLS, or listen on 127.0.0.1",
             [Detail("host", "is reachable from other machines")],
         )
 
@@ -208,4 +208,4 @@ def _parsed(hint: Any, text: str) -> Any:
         if not text.isascii() or not text.isdigit() or len(text) > 15:
             raise ValueError(f"is {text!r}; it is a whole number")
         return int(text)
-    return text or None if hint != str else text
+    return text

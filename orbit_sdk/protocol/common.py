@@ -9,7 +9,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, PlainSerializer, StringConstraints
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    StringConstraints,
+    WithJsonSchema,
+)
 
 from orbit_sdk.values.instants import from_rfc3339, to_rfc3339
 
@@ -25,6 +34,7 @@ __all__ = [
     "Instant",
     "JsonValue",
     "Labels",
+    "Match",
     "Page",
     "QueueName",
     "Reason",
@@ -73,12 +83,26 @@ def _counter(value: Any) -> Any:
 
 
 Instant = Annotated[
-    datetime, BeforeValidator(_instant), PlainSerializer(_instant_text, return_type=str, when_used="json")
+    datetime,
+    BeforeValidator(_instant),
+    PlainSerializer(_instant_text, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
-Counter = Annotated[int, BeforeValidator(_counter), PlainSerializer(str, return_type=str, when_used="json")]
+Counter = Annotated[
+    int,
+    BeforeValidator(_counter),
+    PlainSerializer(str, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,20}$"}),
+]
 Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
-BusinessKey = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+BusinessKey = Annotated[
+    str,
+    StringConstraints(
+        min_length=1, max_length=200, pattern=r"^[^\x00-\x20\x7f]([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])?$"
+    ),
+]
+Match = Annotated[str, StringConstraints(max_length=200)] | Annotated[int, Field(ge=-(2**53), le=2**53)]
 HandlerName = Annotated[
     str, StringConstraints(max_length=128, pattern=r"^[a-z][a-z0-9_]{0,62}(\.[a-z][a-z0-9_]{0,62})*$")
 ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
-from orbit_sdk.protocol.common import Answer, Counter, Instant, Request
+from orbit_sdk.protocol.common import Answer, Counter, Instant, Reason, Request
 
 
 class PublishDefinition(Request):
     """`definition` is the whole document; `side` its optional side table (source places). `current`: also point
-    the current version at it. Publishing the same content again is answered as before."""
+    the current version at it. Publishing the same content again is answered as before.
+    """
 
     definition: dict[str, JsonValue]
     side: dict[str, JsonValue] | None = None
@@ -57,3 +58,9 @@ class SetCurrent(Request):
 
     version: int
     reason: str | None = None
+
+
+class RetireDefinition(Request):
+    """A retired version takes no new starts; running instances go on."""
+
+    reason: Reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
 
 from orbit_sdk.protocol.common import Answer, Id, Instant, Request
 
@@ -12,7 +12,9 @@ from orbit_sdk.protocol.common import Answer, Id, Instant, Request
 class CreateCredential(Request):
     """`submit_queues`, `consume_queues`: names, or `["*"]`. `signal_definitions`: definition ids, or `["*"]`."""
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[
+        str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    ]
     permissions: Annotated[list[str], Field(max_length=64)]
     submit_queues: Annotated[list[str], Field(max_length=1000)] = []
     consume_queues: Annotated[list[str], Field(max_length=1000)] = []
@@ -40,3 +42,27 @@ class CreatedCredential(Credential):
 
 class Revoke(Request):
     reason: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+
+
+class WorkerSession(Answer):
+    """One connection of a worker; `closed_at` is set once it ended."""
+
+    id: Id
+    worker: str
+    build: str | None = None
+    node_id: Id
+    credential_id: Id
+    queues: list[str]
+    handlers: list[JsonValue]
+    connected_at: Instant
+    seen_at: Instant
+    closed_at: Instant | None = None
+
+
+class Healthy(Answer):
+    status: str
+
+
+class Ready(Answer):
+    status: str
+    node_id: Id

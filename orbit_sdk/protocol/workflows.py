@@ -19,7 +19,9 @@ from orbit_sdk.protocol.common import (
     Request,
 )
 
-WorkflowState = Literal["RUNNING", "WAITING", "CANCELLING", "NEEDS_REVIEW", "SUCCEEDED", "FAILED", "CANCELLED"]
+WorkflowState = Literal[
+    "RUNNING", "WAITING", "CANCELLING", "NEEDS_REVIEW", "SUCCEEDED", "FAILED", "CANCELLED"
+]
 StepStateName = Literal[
     "PENDING",
     "WAITING_TASK",

@@ -1,5 +1,5 @@
-"""From a token to a principal. What was read is believed for a second: a revocation elsewhere is seen after that,
-one on this node at once.
+"""From a token to a principal. What was read is believed for a second: a revocation on another node is seen
+after that, one on this node at once.
 """
 
 from __future__ import annotations

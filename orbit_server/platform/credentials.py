@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from orbit_sdk.errors import Detail, InvalidArgument, NotFound, PermissionDenied
 from orbit_sdk.values.canonical import canonical_json, digest
@@ -107,8 +107,8 @@ class Rights:
 class CreateCredential(Order):
     """Store a credential whose token the caller has made. The answer is the credential's id.
 
-    `id` is made with the token: an answer with another id is that of an earlier request, whose token was shown.
-    `seed` makes the id of the audit row. `key` is None offline.
+    `id` is made with the token: an answer with another id is that of an earlier request, whose token was
+    shown. `seed` makes the id of the audit row. `key` is None offline.
     """
 
     id: Id
@@ -257,10 +257,8 @@ def rights_of(row: CredentialRow) -> Rights:
 
 def _names(text: str) -> Iterable[str]:
     names = json.loads(text)
-    if not isinstance(names, list):
-        raise ValueError("a list of names is damaged")
     return (str(name) for name in names)
 
 
-def _row(found: Row[Any]) -> CredentialRow:
+def _row(found: Iterable[Any]) -> CredentialRow:
     return CredentialRow(*found)

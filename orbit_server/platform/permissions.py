@@ -60,7 +60,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who acts: one credential of one namespace with its rights. `actor` is what audit rows and signals record."""
+    """Who acts: one credential of one namespace with its rights. `actor` is what audit rows record."""
 
     credential_id: str
     namespace_id: str

@@ -37,6 +37,8 @@ class TaskFilter:
     review_class: str | None = None
     created_from: int | None = None
     created_to: int | None = None
+    standalone: bool = False
+    """Only tasks that belong to no workflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,8 @@ def _conditions(narrow: TaskFilter) -> list[ColumnElement[bool]]:
     ]
     if narrow.states is not None:
         conditions.append(_T.state.in_(narrow.states))
+    if narrow.standalone:
+        conditions.append(_T.instance_id.is_(None))
     if narrow.created_from is not None:
         conditions.append(_T.created_at >= narrow.created_from)
     if narrow.created_to is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import orjson
+
 from orbit_sdk.values.instants import to_rfc3339
 from orbit_sdk.values.json_strict import Json
 from orbit_server.weave.instances.rows import InstanceRow, StepRow
@@ -47,7 +49,7 @@ def step_view(row: StepRow, kind: str, title: str | None, task_state: str | None
         "task_state": task_state,
         "round": row.round or None,
         "signal": row.signal,
-        "match": row.match_key,
+        "match": None if row.match_key is None else orjson.loads(row.match_key),
         "due_at": _shown(row.due_at),
         "deadline_at": _shown(row.deadline_at),
         "closed_at": _shown(row.closed_at),

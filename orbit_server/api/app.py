@@ -1,0 +1,186 @@
+"""The web application: from a request to an answer, along the route table.
+
+Requests of the table are served before the framework's own routing, without its request context; everything
+else (the worker socket, pages) is ordinary Quart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from typing import Any, Final, cast
+
+import orjson
+from quart import Quart, Request, Response
+from quart.typing import ResponseTypes
+from werkzeug.exceptions import HTTPException
+
+from orbit_sdk.errors import (
+    Internal,
+    InvalidArgument,
+    OrbitError,
+    ResourceExhausted,
+    Unauthenticated,
+)
+from orbit_server.api.bodies import BODY_BYTES, read_body
+from orbit_server.api.call import Call
+from orbit_server.api.errors import STATUS, error_bytes, error_headers, error_of_http
+from orbit_server.api.operations import Raw
+from orbit_server.api.query import parse_query
+from orbit_server.api.routes import Route, Router, parse_path
+from orbit_server.api.server import Server
+from orbit_server.api.table import ROUTES
+from orbit_server.clock import random_hex
+from orbit_server.platform.permissions import Names, Principal
+
+log = logging.getLogger(__name__)
+
+_JSON: Final = "application/json"
+_KEY = re.compile(r"[\x21-\x7e]{1,200}", re.ASCII)
+_NOBODY: Final = Principal("", "", "nobody", frozenset(), Names.of(()), Names.of(()), Names.of(()))
+"""Who asks on routes that need no credential."""
+
+
+class OrbitApp(Quart):
+    """Quart with the route table in front."""
+
+    def __init__(self, server: Server, routes: tuple[Route, ...] = ROUTES) -> None:
+        super().__init__("orbit_server", static_folder=None, template_folder=None)
+        self.url_map.merge_slashes = False
+        self.config["MAX_CONTENT_LENGTH"] = 4 * BODY_BYTES
+        self.config["BODY_TIMEOUT"] = server.settings.body_timeout_ms / 1000
+        self.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+        self._server = server
+        self._router = Router(routes)
+        self.register_error_handler(HTTPException, self._refused)
+
+    async def handle_request(self, request: Request) -> ResponseTypes:
+        """Serve a row of the table; hand the rest to the framework."""
+        found = self._router.find(request.method, request.path)
+        if found is None:
+            return cast(ResponseTypes, await super().handle_request(request))
+        route, texts = found
+        server = self._server
+        request_id = random_hex(32)
+        began_us = server.clock.monotonic_us()
+        server.health.requests += 1
+        try:
+            response = await self._serve(request, request_id, route, texts)
+        except asyncio.CancelledError:
+            raise  # the caller has gone; what was submitted goes on
+        except OrbitError as error:
+            response = self._failed(request_id, route, error)
+        except HTTPException as error:
+            response = self._failed(request_id, route, error_of_http(error))
+        except Exception as error:
+            log.exception("request failed", extra={"request_id": request_id, "route": route.path})
+            response = self._failed(request_id, route, _internal(error))
+        finally:
+            server.health.requests -= 1
+        took_us = server.clock.monotonic_us() - began_us
+        server.http.answers[route.method, route.path, response.status_code] += 1
+        server.http.took_us[route.method, route.path] += took_us
+        if server.settings.access_log:
+            _log_access(request_id, route, response.status_code, took_us)
+        return response
+
+    async def _serve(
+        self, request: Request, request_id: str, route: Route, texts: tuple[str, ...]
+    ) -> Response:
+        server = self._server
+        principal = _NOBODY
+        if route.permission is not None:
+            if server.health.requests > server.settings.requests_max:
+                raise ResourceExhausted("too many requests are in work", retry_after_ms=1_000)
+            principal = await server.authenticator.authenticate(_token(request))
+            principal.require(route.permission)
+        call = Call(
+            server=server,
+            request_id=request_id,
+            principal=principal,
+            path=parse_path(route, texts) if texts else {},
+            query=parse_query(request.query_string, route.query) if request.query_string else {},
+            key=_idempotency_key(request, route),
+            body=await read_body(request, route, server.settings.limits),
+        )
+        data = await route.handler(call)
+        if isinstance(data, Raw):
+            return _response(data.body, route.status, [("Content-Type", data.content_type)])
+        body = b'{"request_id":"%b","data":%b}' % (request_id.encode(), orjson.dumps(data))
+        return _response(body, route.status, [("Content-Type", _JSON)])
+
+    def _failed(self, request_id: str, route: Route, error: OrbitError) -> Response:
+        if STATUS[error.code] >= 500:
+            log.warning(
+                "%s: %s",
+                error.code.value,
+                error.message,
+                extra={"request_id": request_id, "route": route.path},
+                exc_info=error if isinstance(error, Internal) and error.__cause__ is not None else None,
+            )
+        return _failure(request_id, error)
+
+    async def _refused(self, error: HTTPException) -> ResponseTypes:
+        """What no row and no page serves."""
+        return cast(ResponseTypes, _failure(random_hex(32), error_of_http(error)))
+
+
+def create_app(server: Server) -> OrbitApp:
+    """The application of a server. Worker socket and pages are added by whoever has them."""
+    return OrbitApp(server)
+
+
+def _response(body: bytes, status: int, headers: list[tuple[str, str]]) -> Response:
+    return Response(body, status, cast(Any, [*headers, ("Cache-Control", "no-store")]))
+
+
+def _failure(request_id: str, error: OrbitError) -> Response:
+    headers = [("Content-Type", _JSON), *error_headers(error)]
+    return _response(error_bytes(request_id, error), STATUS[error.code], headers)
+
+
+def _internal(error: Exception) -> Internal:
+    internal = Internal("the request failed; the server's log names this request")
+    internal.__cause__ = error
+    return internal
+
+
+def _token(request: Request) -> str:
+    found = request.headers.getlist("Authorization")
+    if len(found) != 1:
+        raise Unauthenticated("an Authorization header with a bearer token is needed")
+    scheme, _, token = found[0].partition(" ")
+    if scheme.lower() != "bearer":
+        raise Unauthenticated("the Authorization header must carry a bearer token")
+    return token.strip()
+
+
+def _idempotency_key(request: Request, route: Route) -> str | None:
+    if route.method == "GET" or route.idempotency == "natural":
+        return None
+    found = request.headers.getlist("Idempotency-Key")
+    if route.idempotency == "none":
+        if found and route.item is not None:
+            raise InvalidArgument.at("Idempotency-Key", "is given per item in a batch, not as a header")
+        return None
+    if len(found) != 1:
+        raise InvalidArgument.at("Idempotency-Key", "is given twice" if found else "is missing")
+    if _KEY.fullmatch(found[0]) is None:
+        raise InvalidArgument.at(
+            "Idempotency-Key", "must be 1 to 200 printable ASCII characters without spaces"
+        )
+    return found[0]
+
+
+def _log_access(request_id: str, route: Route, status: int, took_us: int) -> None:
+    log.info(
+        "request",
+        extra={
+            "request_id": request_id,
+            "method": route.method,
+            "route": route.path,
+            "status": status,
+            "took_us": took_us,
+        },
+    )

@@ -1,0 +1,73 @@
+"""What runs around a server: is it alive, is it ready, how is it doing, what does it offer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, text
+
+from orbit_sdk.errors import OrbitError, Unavailable
+from orbit_sdk.protocol.platform import Healthy, Ready
+from orbit_server.api.call import Call
+from orbit_server.api.metrics import exposition
+from orbit_server.api.routes import Route
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """An answer that is sent as it is, without an envelope."""
+
+    body: bytes
+    content_type: str
+
+
+async def healthz(_call: Call) -> Any:
+    """The process answers; nothing else is asked."""
+    return {"status": "ok"}
+
+
+async def readyz(call: Call) -> Any:
+    """Whether to send requests here: started, not stopping, and the database answers.
+
+    The schema is checked at start-up and cannot change under a running server.
+    """
+    server = call.server
+    if server.health.draining:
+        raise Unavailable("the server is stopping")
+    if not server.health.ready:
+        raise Unavailable("the server is starting")
+    try:
+        await server.database.read(_answers)
+    except OrbitError as error:
+        raise Unavailable("the database does not answer", retry_after_ms=1_000) from error
+    return {"status": "ready", "node_id": server.node_id}
+
+
+def _answers(conn: Connection) -> None:
+    conn.execute(text("SELECT 1"))
+
+
+async def metrics(call: Call) -> Any:
+    return Raw(exposition(call.server).encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+
+async def openapi(_call: Call) -> Any:
+    return Raw(_openapi_bytes(), "application/json")
+
+
+@cache
+def _openapi_bytes() -> bytes:
+    from orbit_server.api.openapi import openapi_document
+
+    return orjson.dumps(openapi_document())
+
+
+ROUTES = (
+    Route("GET", "/healthz", None, Healthy, healthz, "Whether the process is alive"),
+    Route("GET", "/readyz", None, Ready, readyz, "Whether the server takes requests"),
+    Route("GET", "/metrics", None, None, metrics, "Figures for Prometheus"),
+    Route("GET", "/openapi.json", None, None, openapi, "This interface as OpenAPI"),
+)

@@ -1,0 +1,196 @@
+"""Reads of tasks and how they are shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection
+
+from orbit_sdk.errors import NotFound
+from orbit_sdk.values.instants import to_rfc3339
+from orbit_sdk.values.names import handler_key
+from orbit_server.api.call import Call
+from orbit_server.api.masking import Masks, hidden, masks_of, shown
+from orbit_server.pulse.tasks import queries
+from orbit_server.pulse.tasks.lifecycle import TaskState
+from orbit_server.pulse.tasks.queries import TaskDetail, TaskFilter
+from orbit_server.pulse.tasks.records import Attempt, Evidence, Task
+from orbit_server.weave.instances import queries as instances
+
+TASK_STATES = tuple(state.value for state in TaskState)
+
+
+async def read_task(call: Call, task_id: str) -> Task:
+    """The task of this id in the caller's namespace; NotFound otherwise."""
+    task = await call.server.database.read(lambda conn: queries.get_task(conn, call.namespace_id, task_id))
+    if task is None:
+        raise NotFound("no such task")
+    return task
+
+
+async def list_tasks(call: Call) -> Any:
+    paging = call.paging("tasks", (str,))
+    before: Any = paging.after[0] if paging.after else None
+    handler, _, version = call.query.get("handler", "").partition("@")
+    state = call.query.get("state")
+    narrow = TaskFilter(
+        states=None if state is None else (state,),
+        queue=call.query.get("queue"),
+        handler=handler or None,
+        handler_version=int(version) if version else None,
+        business_key=call.query.get("business_key"),
+        instance_id=call.query.get("workflow_id"),
+        error_code=call.query.get("error_code"),
+        review_class=call.query.get("review_class"),
+    )
+    rows = await call.server.database.read(
+        lambda conn: queries.list_tasks(conn, call.namespace_id, narrow, before=before, limit=paging.take)
+    )
+    return paging.page(rows, task_view, lambda row: (row.id,))
+
+
+async def get_task(call: Call) -> Any:
+    task_id = call.path["task_id"]
+
+    def read(conn: Connection) -> tuple[TaskDetail, list[Evidence], str | None] | None:
+        detail = queries.get_detail(conn, call.namespace_id, task_id)
+        if detail is None:
+            return None
+        key = None
+        if detail.task.instance_id is not None:
+            row = instances.head(conn, call.namespace_id, detail.task.instance_id)
+            key = None if row is None else row.definition_key
+        return detail, queries.evidence_of(conn, task_id), key
+
+    found = await call.server.database.read(read)
+    if found is None:
+        raise NotFound("no such task")
+    detail, evidence, definition_key = found
+    if call.principal.allows("payloads:read"):
+        return _detail(detail, evidence, None, reads=True)
+    masks = None
+    if definition_key is not None:
+        masks = masks_of(await call.server.weave.catalog.get(definition_key))
+    return _detail(detail, evidence, masks, reads=False)
+
+
+async def list_attempts(call: Call) -> Any:
+    task_id = call.path["task_id"]
+    paging = call.paging("attempts", (int,), task_id)
+    after: Any = paging.after
+
+    def read(conn: Connection) -> list[Attempt] | None:
+        if queries.get_task(conn, call.namespace_id, task_id) is None:
+            return None
+        return queries.attempts_of(conn, task_id)
+
+    rows = await call.server.database.read(read)
+    if rows is None:
+        raise NotFound("no such task")
+    newest = [row for row in reversed(rows) if after is None or row.generation < after[0]]
+    reads = call.principal.allows("payloads:read")
+    return paging.page(
+        newest[: paging.take], lambda row: _attempt(row, reads=reads), lambda row: (row.generation,)
+    )
+
+
+def task_view(task: Task) -> dict[str, Any]:
+    """The summary of a task (`protocol.tasks.Task`)."""
+    view: dict[str, Any] = {
+        "id": task.id,
+        "queue": task.queue,
+        "handler": task.handler,
+        "handler_version": task.handler_version,
+        "state": task.state.value,
+        "cancel_requested": task.cancel_requested,
+        "priority": task.priority,
+        "attempts_used": task.attempts_used,
+        "attempts_max": task.attempts_max,
+        "revision": str(task.revision),
+        "created_at": to_rfc3339(task.created_at),
+    }
+    optional: dict[str, Any] = {
+        "review_class": None if task.review_class is None else task.review_class.value,
+        "error_code": task.error_code,
+        "due_at": _at(task.due_at),
+        "business_key": task.business_key,
+        "workflow_id": task.instance_id,
+        "step_key": task.step_key,
+        "round": task.round or None,
+        "settled_at": _at(task.settled_at),
+    }
+    view.update(_present(optional))
+    return view
+
+
+def _detail(
+    detail: TaskDetail, evidence: list[Evidence], masks: Masks | None, *, reads: bool
+) -> dict[str, Any]:
+    task, spec, result = detail.task, detail.spec, detail.result
+    view = task_view(task)
+    view["recovery"] = task.recovery.value
+    view["effect_key"] = "" if spec is None else spec.effect_key
+    key = handler_key(task.handler, task.handler_version)
+    if spec is not None:
+        view["parameters_version"] = spec.parameters_version
+        view |= _present({"labels": shown(spec.labels), "retry_of": spec.retry_of})
+        if reads:
+            view["parameters"] = shown(spec.parameters)
+        else:
+            view["parameters"] = (
+                hidden(spec.parameters) if masks is None else masks.parameters(key, spec.parameters)
+            )
+    if result is not None and result.result is not None:
+        if reads:
+            view["result"] = shown(result.result)
+        else:
+            view["result"] = (
+                hidden(result.result) if masks is None else masks.handler_result(key, result.result)
+            )
+    if result is not None and result.error is not None:
+        error = orjson.loads(result.error)
+        view["error"] = _present({"code": error.get("code"), "message": error.get("message")})
+    view["evidence"] = [_evidence(found, reads=reads) for found in evidence]
+    return view
+
+
+def _evidence(found: Evidence, *, reads: bool) -> dict[str, Any]:
+    view: dict[str, Any] = {
+        "id": found.id,
+        "kind": found.kind,
+        "contradiction": bool(found.contradiction),
+        "at": to_rfc3339(found.at),
+    }
+    body = shown(found.body) if reads else hidden(found.body)
+    return view | _present({"attempt_id": found.attempt_id, "body": body})
+
+
+def _attempt(row: Attempt, *, reads: bool) -> dict[str, Any]:
+    view: dict[str, Any] = {
+        "id": row.id,
+        "attempt_no": row.attempt_no,
+        "generation": str(row.generation),
+        "kind": row.kind.value,
+        "state": row.state.value,
+        "charged": bool(row.charged),
+        "offered_at": to_rfc3339(row.offered_at),
+    }
+    optional = {
+        "outcome": None if row.outcome is None else row.outcome.value,
+        "worker": row.worker,
+        "build": row.build,
+        "started_at": _at(row.started_at),
+        "marked_at": _at(row.marked_at),
+        "closed_at": _at(row.closed_at),
+        "error": shown(row.error) if reads else hidden(row.error),
+    }
+    return view | _present(optional)
+
+
+def _at(micros: int | None) -> str | None:
+    return None if micros is None else to_rfc3339(micros)
+
+
+def _present(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

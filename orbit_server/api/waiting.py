@@ -1,0 +1,55 @@
+"""Long polls: a reader waits until an instance has moved, woken by this node's commits.
+
+Other nodes' commits are found by looking again once a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from orbit_sdk.values.ids import Id
+from orbit_server.platform.hints import Hints
+from orbit_server.weave.instances.apply import InstanceMoved
+
+LOOK_AGAIN_S: Final = 1.0
+
+
+class Movements:
+    """Who waits for which instance."""
+
+    def __init__(self, hints: Hints) -> None:
+        self._waiting: dict[Id, set[asyncio.Event]] = {}
+        hints.listen(InstanceMoved, self._moved)
+
+    def watch(self, instance_id: Id) -> asyncio.Event:
+        """An event that is set when the instance moves; give it back with `leave`."""
+        event = asyncio.Event()
+        self._waiting.setdefault(instance_id, set()).add(event)
+        return event
+
+    def leave(self, instance_id: Id, event: asyncio.Event) -> None:
+        """Nobody waits for this event any more."""
+        events = self._waiting.get(instance_id)
+        if events is not None:
+            events.discard(event)
+            if not events:
+                del self._waiting[instance_id]
+
+    def release(self) -> None:
+        """Wake everybody: the server stops."""
+        for events in self._waiting.values():
+            for event in events:
+                event.set()
+
+    def _moved(self, hint: InstanceMoved) -> None:
+        for event in self._waiting.get(hint.instance_id, ()):
+            event.set()
+
+
+async def wait_for(event: asyncio.Event, seconds: float) -> None:
+    """Until the event is set or the time is over."""
+    try:
+        await asyncio.wait_for(event.wait(), max(0.0, min(seconds, LOOK_AGAIN_S)))
+    except TimeoutError:
+        return

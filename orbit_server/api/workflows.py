@@ -1,0 +1,298 @@
+"""Workflow instances: start one or many, list, read, read their steps."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from sqlalchemy import Connection
+
+from orbit_sdk.errors import Internal, NotFound, OrbitError
+from orbit_sdk.protocol.common import Page
+from orbit_sdk.protocol.workflows import (
+    BatchResult,
+    StartBatch,
+    StartItem,
+    StartWorkflow,
+    StepDetail,
+    Steps,
+    Workflow,
+    WorkflowDetail,
+    WorkflowState,
+)
+from orbit_sdk.values.canonical import canonical_json
+from orbit_sdk.values.json_strict import Json
+from orbit_server.api.batches import run_batch
+from orbit_server.api.call import Call
+from orbit_server.api.masking import hidden, masks_of, shown
+from orbit_server.api.query import PAGING, counter, flag, name_filter, one_of, text_filter, whole
+from orbit_server.api.routes import Route
+from orbit_server.api.waiting import wait_for
+from orbit_server.weave.definitions.catalog import Compiled
+from orbit_server.weave.instances import queries
+from orbit_server.weave.instances.queries import InstanceDetail, InstanceFilter, StepFacts
+from orbit_server.weave.instances.rows import InstanceRow
+from orbit_server.weave.instances.start import StartWorkflow as Start
+from orbit_server.weave.instances.views import step_view, summary_of
+from orbit_server.weave.service import send, send_all
+
+START = "workflow.start"
+WAIT_MS_MAX = 20_000
+_ENDED = frozenset({"SUCCEEDED", "FAILED", "CANCELLED"})
+
+
+def _start_command(call: Call, body: StartWorkflow, key: str | None = None) -> Start:
+    labels: Json = dict(body.labels)
+    meaning: Json = {
+        "business_key": body.business_key,
+        "definition_id": body.definition_id,
+        "input": body.input,
+        "labels": labels,
+        "parameters_version": body.parameters_version,
+        "version": body.version,
+    }
+    seed = call.seed()
+    return Start(
+        key=call.command_key(START, meaning, key),
+        instance_id=seed.nth(0),
+        namespace_id=call.namespace_id,
+        definition_id=body.definition_id,
+        version=body.version,
+        input=body.input,
+        started_by=call.principal.actor,
+        seed=call.seed(),
+        weave=call.server.weave,
+        business_key=body.business_key,
+        labels=canonical_json(labels) if body.labels else None,
+        parameters_version=body.parameters_version,
+    )
+
+
+async def start(call: Call) -> Any:
+    return await send(call.server.database, call.server.weave, _start_command(call, call.body))
+
+
+async def start_batch(call: Call) -> Any:
+    async def submit(items: list[StartItem]) -> list[Any]:
+        commands = [_start_command(call, item, item.idempotency_key) for item in items]
+        answers = await send_all(call.server.database, call.server.weave, commands)
+        return [answer if isinstance(answer, OrbitError) else answer.answer["id"] for answer in answers]
+
+    return await run_batch(call.body, submit)
+
+
+async def list_workflows(call: Call) -> Any:
+    paging = call.paging("workflows", (str,))
+    wanted = InstanceFilter(
+        definition_id=call.query.get("definition_id"),
+        definition_version=call.query.get("version"),
+        state=call.query.get("state"),
+        business_key=call.query.get("business_key"),
+        paused=call.query.get("paused"),
+    )
+    before: Any = paging.after[0] if paging.after else None
+    rows = await call.server.database.read(
+        lambda conn: queries.page(conn, call.namespace_id, wanted, before, paging.take)
+    )
+    return paging.page(rows, summary_of, lambda row: (row.id,))
+
+
+async def get_workflow(call: Call) -> Any:
+    wait_ms = call.query.get("wait_ms", 0)
+    if wait_ms:
+        await _wait(call, wait_ms, call.query.get("after_revision"))
+    detail = await call.server.database.read(
+        lambda conn: queries.get(conn, call.namespace_id, call.path["workflow_id"])
+    )
+    if detail is None:
+        raise NotFound("no such workflow")
+    compiled = None
+    if not call.principal.allows("payloads:read"):
+        compiled = await compiled_of(call, detail.row)
+    return _detail(detail, compiled)
+
+
+async def _wait(call: Call, wait_ms: int, after: int | None) -> None:
+    """Until the instance has passed the revision, ended or needs a person, or the time is over.
+
+    With a revision, a review that the caller has seen is no news.
+    """
+    instance_id, health, clock = call.path["workflow_id"], call.server.health, call.server.clock
+    until_us = clock.monotonic_us() + wait_ms * 1000
+    movements = call.server.movements
+    while True:
+        event = movements.watch(instance_id)
+        try:
+            row = await call.server.database.read(
+                lambda conn: queries.head(conn, call.namespace_id, instance_id)
+            )
+            left_us = until_us - clock.monotonic_us()
+            if row is None or _is_news(row, after) or left_us <= 0 or health.draining:
+                return
+            await wait_for(event, left_us / 1_000_000)
+        finally:
+            movements.leave(instance_id, event)
+
+
+def _is_news(row: InstanceRow, after: int | None) -> bool:
+    if row.state.value in _ENDED:
+        return True
+    return row.state.value == "NEEDS_REVIEW" if after is None else row.revision > after
+
+
+def _detail(detail: InstanceDetail, masked_by: Compiled | None) -> dict[str, Any]:
+    view: dict[str, Any] = summary_of(detail.row)
+    view["started_by"] = detail.started_by
+    view["parameters_version"] = detail.row.parameters_version
+    if detail.labels is not None:
+        view["labels"] = shown(detail.labels)
+    if detail.error is not None:
+        view["error"] = shown(detail.error)
+    if masked_by is None:
+        view["input"] = shown(detail.input)
+        output = shown(detail.output)
+    else:
+        masks = masks_of(masked_by)
+        view["input"] = masks.input(detail.input)
+        output = masks.output(detail.output)
+    if detail.output is not None:
+        view["output"] = output
+    return view
+
+
+async def compiled_of(call: Call, row: InstanceRow) -> Compiled:
+    """The definition version that an instance is bound to."""
+    return await call.server.weave.catalog.get(row.definition_key)
+
+
+async def list_steps(call: Call) -> Any:
+    def read(conn: Connection) -> tuple[InstanceRow, list[StepFacts]] | None:
+        row = queries.head(conn, call.namespace_id, call.path["workflow_id"])
+        return None if row is None else (row, queries.latest_steps(conn, row.id))
+
+    found = await call.server.database.read(read)
+    if found is None:
+        raise NotFound("no such workflow")
+    row, steps = found
+    compiled = await compiled_of(call, row)
+    active = {facts.row.step_key for facts in steps}
+    items = [_step(facts, compiled) for facts in steps]
+    ended = row.state.value in _ENDED
+    for key, node in compiled.definition.nodes.items():
+        if key not in active:  # never activated: derived, not stored
+            items.append(_untouched(key, node.kind, node.title, ended=ended))
+    return {"workflow_id": row.id, "revision": str(row.revision), "items": items}
+
+
+def _untouched(key: str, kind: str, title: str | None, *, ended: bool) -> dict[str, Any]:
+    view: dict[str, Any] = {"key": key, "kind": kind, "state": "SKIPPED" if ended else "PENDING"}
+    view |= {"activation_no": 0, "revision": "0"}
+    return view if title is None else {**view, "title": title}
+
+
+def _step(facts: StepFacts, compiled: Compiled) -> dict[str, Any]:
+    node = compiled.definition.nodes.get(facts.row.step_key)
+    if node is None:
+        raise Internal(f"the step {facts.row.step_key} is not in its definition")
+    return step_view(facts.row, node.kind, node.title, facts.task_state)
+
+
+async def get_step(call: Call) -> Any:
+    key = call.path["step_key"]
+
+    def read(conn: Connection) -> tuple[InstanceRow, StepFacts | None] | None:
+        row = queries.head(conn, call.namespace_id, call.path["workflow_id"])
+        return None if row is None else (row, queries.step(conn, row.id, key))
+
+    found = await call.server.database.read(read)
+    if found is None:
+        raise NotFound("no such workflow")
+    row, facts = found
+    compiled = await compiled_of(call, row)
+    node = compiled.definition.nodes.get(key)
+    if node is None:
+        raise NotFound("no such step")
+    if facts is None:
+        return _untouched(key, node.kind, node.title, ended=row.state.value in _ENDED)
+    view = _step(facts, compiled)
+    reads = call.principal.allows("payloads:read")
+    if facts.result is not None:
+        view["result"] = shown(facts.result) if reads else masks_of(compiled).result(key, facts.result)
+    if facts.failure is not None:
+        view["failure"] = shown(facts.failure) if reads else hidden(facts.failure)
+    return view
+
+
+_STATE = one_of("state", get_args(WorkflowState), "Only workflows in this state.")
+
+ROUTES = (
+    Route(
+        "POST",
+        "/v1/workflows",
+        "workflows:start",
+        Workflow,
+        start,
+        "Start a workflow",
+        body=StartWorkflow,
+        idempotency="required",
+    ),
+    Route(
+        "POST",
+        "/v1/workflows/batch",
+        "workflows:start",
+        BatchResult,
+        start_batch,
+        "Start many workflows, each with a result of its own",
+        body=StartBatch,
+        item=StartItem,
+    ),
+    Route(
+        "GET",
+        "/v1/workflows",
+        "workflows:read",
+        Page[Workflow],
+        list_workflows,
+        "List workflows, newest first",
+        query=(
+            *PAGING,
+            name_filter("definition_id", "Only workflows of this definition."),
+            whole("version", 1, 2**31 - 1, "Only workflows of this version."),
+            _STATE,
+            text_filter("business_key", "Only workflows with this business key."),
+            flag("paused", "Only paused workflows, or only those that are not."),
+        ),
+    ),
+    Route(
+        "GET",
+        "/v1/workflows/{workflow_id}",
+        "workflows:read",
+        WorkflowDetail,
+        get_workflow,
+        "Read a workflow, waiting for news if asked to",
+        query=(
+            whole(
+                "wait_ms",
+                0,
+                WAIT_MS_MAX,
+                "Answer when the workflow ended, needs a person, or passed `after_revision`; "
+                "at the latest after so many milliseconds.",
+            ),
+            counter("after_revision", "The revision that the caller has seen."),
+        ),
+    ),
+    Route(
+        "GET",
+        "/v1/workflows/{workflow_id}/steps",
+        "workflows:read",
+        Steps,
+        list_steps,
+        "Read every step as it stands",
+    ),
+    Route(
+        "GET",
+        "/v1/workflows/{workflow_id}/steps/{step_key}",
+        "workflows:read",
+        StepDetail,
+        get_step,
+        "Read one step with its result or failure",
+    ),
+)
