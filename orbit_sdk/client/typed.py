@@ -20,6 +20,7 @@ class TypedWorkflow(Protocol[I_contra, O_co]):
 
     def parse_output(self, value: Any, /) -> O_co:
         """The output as the declared type."""
+        ...
 
 
 class TypedSignal(Protocol):

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Mapping
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from orbit_sdk.client._async.credentials import AsyncCredentials
 from orbit_sdk.client._async.definitions import AsyncDefinitions
@@ -63,7 +63,7 @@ class OrbitClient:
         self.reviews = AsyncReviews(self._transport)
         self.credentials = AsyncCredentials(self._transport)
 
-    async def __aenter__(self) -> OrbitClient:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -93,8 +93,9 @@ class OrbitClient:
     ) -> Handle[O]:
         """Start an instance of a workflow written with the builder.
 
-        Its own version is taken unless `version` names another or `current` asks for the published pointer. Give an
-        `idempotency_key` of your own wherever your process may restart: the same key is the same instance.
+        Its own version is taken unless `version` names another or `current` asks for the published pointer.
+        Give an `idempotency_key` of your own wherever your process may restart: the same key is the same
+        instance.
         """
         chosen = None if current else (version or workflow.version)
         found = await self.workflows.start(
@@ -108,7 +109,10 @@ class OrbitClient:
         return self._handle(workflow, found.id)
 
     async def attach(self, workflow: TypedWorkflow[I, O], id_or_business_key: str) -> Handle[O]:
-        """A handle on an instance that exists, by its id or by a business key that exactly one open one has."""
+        """A handle on an instance that exists: by its id, or by a business key of exactly one open one.
+
+        Raises NotFound when the business key names none or several.
+        """
         if is_id(id_or_business_key):
             found = await self.workflows.get(id_or_business_key)
             return self._handle(workflow, found.id)

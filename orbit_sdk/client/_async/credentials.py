@@ -25,7 +25,10 @@ class AsyncCredentials:
         consume_queues: Sequence[str] = (),
         signal_definitions: Sequence[str] = (),
     ) -> CreatedCredential:
-        """The answer carries the token; it is never shown again, and this call is never repeated by itself."""
+        """The answer carries the token, which is never shown again.
+
+        This call is never repeated by itself: a repeat could make a second token.
+        """
         body = {
             "name": name,
             "permissions": list(permissions),

@@ -39,12 +39,15 @@ class Handle(Generic[O]):
         return await self._workflows.steps(self.id)
 
     async def result(
-        self, *, timeout: float | None = None, on_review: Literal["wait", "raise"] = "wait"
+        self,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109  # the server is asked to wait that long
+        on_review: Literal["wait", "raise"] = "wait",
     ) -> O:
         """Wait for the output.
 
-        Raises WorkflowFailed, WorkflowCancelled; NotFinished after `timeout` seconds; NeedsReview when a person has
-        to decide and `on_review` is "raise". Waiting costs one open request, not one per second.
+        Raises WorkflowFailed, WorkflowCancelled; NotFinished after `timeout` seconds; NeedsReview when a
+        person has to decide and `on_review` is "raise". Waiting costs one open request, not one per second.
         """
         until = None if timeout is None else time.monotonic() + timeout
         seen: int | None = None

@@ -15,7 +15,7 @@ from orbit_sdk.errors import OrbitError, Unavailable
 
 
 class AsyncTransport:
-    """Sends calls; repeats those that are safe to repeat, under the same key, while the server is away or busy."""
+    """Sends calls; while the server is away or busy, repeats those that are safe to, under the same key."""
 
     def __init__(
         self, url: str, token: str, settings: ClientSettings, verify: ssl.SSLContext | bool = True

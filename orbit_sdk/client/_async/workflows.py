@@ -46,15 +46,18 @@ class AsyncWorkflows:
         return parse(Workflow, await self._transport.call(call))
 
     async def start_batch(self, items: Sequence[Mapping[str, Any]]) -> BatchResult:
-        """Start up to 1,000 instances; one result per item, in order. Every item has its `idempotency_key`."""
+        """Start up to 1,000 instances, each with its `idempotency_key`; one result per item, in order."""
         call = Call("POST", "/v1/workflows/batch", body={"items": [dict(item) for item in items]})
         return parse(BatchResult, await self._transport.call(call))
 
     async def get(
         self, workflow_id: str, *, wait: float = 0, after_revision: int | None = None
     ) -> WorkflowDetail:
-        """One instance. With `wait` (seconds, at most 20) the server answers when it moved past
-        `after_revision`, ended, or needs a person."""
+        """One instance.
+
+        With `wait` (seconds, at most 20) the server answers when it moved past `after_revision`, ended, or
+        needs a person.
+        """
         params: dict[str, Any] = {}
         if wait > 0:
             params = {"wait_ms": int(wait * 1000), "after_revision": after_revision}
@@ -107,7 +110,10 @@ class AsyncWorkflows:
         expires_at: str | None = None,
         evidence: str | None = None,
     ) -> Signal:
-        """Send a signal; the receipt says whether it was consumed at once. The key is the signal's identity."""
+        """Send a signal; the receipt says whether it was consumed at once.
+
+        The idempotency key is the signal's identity.
+        """
         content: dict[str, Any] = {"signal": signal, "match": match, "body": body}
         optional = {"step_key": step_key, "expires_at": expires_at, "evidence": evidence}
         content.update({name: value for name, value in optional.items() if value is not None})
@@ -164,7 +170,10 @@ class AsyncWorkflows:
     async def list_workflow_events(
         self, workflow_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> EventPage:
-        """One page of the timeline, newest first. Refuses a page that is not of this workflow or out of order."""
+        """One page of the timeline, newest first.
+
+        Raises Unavailable for a page that is of another workflow or out of order.
+        """
         params = {"limit": limit or None, "cursor": cursor or None}
         call = Call("GET", f"/v1/workflows/{workflow_id}/events", params=params)
         found = parse(EventPage, await self._transport.call(call))
