@@ -141,7 +141,7 @@ def express_fields(trace: Trace, kind: Any, given: Mapping[str, object], where: 
     for name, item in fields.items():
         value = given.get(name, item.default)
         if value is MISSING:
-            if item.factory and typing_extensions.is_typeddict(kind):
+            if item.left_out:
                 continue
             why = "its default is made by a factory" if item.factory else "it has no default"
             raise trace.refuse("ARGUMENT", f"{where} needs {name!r}: {why}", f"give {name}=…")

@@ -110,6 +110,7 @@ class Trace:
         self.drafts: list[Draft] = []
         self.problems: list[Problem] = []
         self.closed = False
+        self.standing: Place | None = None
         self.capturing: list[Captured] | None = None
         self.entry = Draft("START", "", {}, None)
         self.root = Scope("the workflow", None, [OpenExit(self.entry, "next")])
@@ -119,9 +120,9 @@ class Trace:
 
     # Misuse.
 
-    def refuse(self, code: str, found: str, instead: str) -> BuildError:
+    def refuse(self, code: str, found: str, instead: str, place: Place | None = None) -> BuildError:
         """Remember a misuse, so that it cannot be swallowed, and give the error to raise."""
-        problem = Problem(code, found, instead, caller_place())
+        problem = Problem(code, found, instead, place or self.standing or caller_place())
         self.problems.append(problem)
         return BuildError([problem])
 

@@ -54,9 +54,7 @@ def build(model: Callable[P, M], *args: P.args, **kwargs: P.kwargs) -> M:
     if args:
         names = [item.name for item in record_fields(trace, kind, name)]
         if not dataclasses.is_dataclass(kind) or len(args) > len(names):
-            raise trace.refuse(
-                "ARGUMENT", f"{name} is given values without names", "write field=value"
-            )
+            raise trace.refuse("ARGUMENT", f"{name} is given values without names", "write field=value")
         given = {**dict(zip(names, args, strict=False)), **given}
     expr = express_fields(trace, kind, given, name)
     if "const" in expr:

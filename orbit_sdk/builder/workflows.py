@@ -22,7 +22,7 @@ from orbit_sdk.check.diagnostics import Diagnostic, Place
 from orbit_sdk.definition.models import Definition, definition_digest, load_definition
 from orbit_sdk.errors import InvalidArgument
 from orbit_sdk.handlers.options import FailurePolicy
-from orbit_sdk.handlers.problems import BuildError, Problem, caller_place, function_place
+from orbit_sdk.handlers.problems import BuildError, Problem, caller_place, function_place, raised_place
 from orbit_sdk.handlers.recording import RECORDER
 from orbit_sdk.handlers.signature import dump_checked, error_details
 from orbit_sdk.values.json_strict import Json
@@ -120,11 +120,12 @@ class Workflow(Generic[In, Out]):
                 "CONSTRUCTOR",
                 f"{error.title} was made with {found!r} inside: its constructor judges values",
                 f"use orbit.build({error.title}, …)",
+                raised_place(error),
             ) from None
         if inspect.iscoroutine(value):
             value.close()
             raise trace.refuse("ASYNC", f"{self.id} gives a coroutine", "write a plain `def`")
-        place = function_place(self.function)
+        trace.standing = place = function_place(self.function)
         output = express(trace, value, expected[1], f"what {self.__name__} returns")
         trace.add(
             "END", trace.make_key(None, "done"), {"outcome": "SUCCEEDED", "output": output}, None, place

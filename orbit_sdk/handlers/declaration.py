@@ -135,7 +135,7 @@ class Handler(Generic[P, R]):
             raise TypeError(f"handler {self.key} has no verify function")
         answer = self.verify_function(ctx, *args, **kwargs)
         verdict: object = await answer if inspect.isawaitable(answer) else answer
-        if not isinstance(verdict, Happened | CannotHappenAnyMore | CannotTell):
+        if not _is_verdict(verdict):
             raise TypeError(
                 f"the verify function of {self.key} answered {type(verdict).__name__}, not a verdict"
             )

@@ -12,7 +12,7 @@ from types import CodeType, FrameType
 from orbit_sdk.check.diagnostics import Place
 from orbit_sdk.errors import Code, OrbitError
 
-__all__ = ["BuildError", "Place", "Problem", "caller_place", "function_place"]
+__all__ = ["BuildError", "Place", "Problem", "caller_place", "function_place", "raised_place"]
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -57,11 +57,26 @@ def caller_place() -> Place | None:
     """The innermost position outside of Orbit and pydantic: the author's own line."""
     frame: FrameType | None = inspect.currentframe()
     while frame is not None:
-        name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if name not in (_PACKAGE, "pydantic", "typing", "contextlib", "functools"):
+        if _is_author(frame):
             return _position(frame.f_code, frame.f_lasti, frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+def raised_place(error: BaseException) -> Place | None:
+    """The innermost position outside of Orbit and pydantic where an error came from."""
+    found: Place | None = None
+    step = error.__traceback__
+    while step is not None:
+        if _is_author(step.tb_frame):
+            found = _position(step.tb_frame.f_code, step.tb_lasti, step.tb_lineno)
+        step = step.tb_next
+    return found
+
+
+def _is_author(frame: FrameType) -> bool:
+    name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return name not in (_PACKAGE, "pydantic", "typing", "contextlib", "functools")
 
 
 def function_place(function: object) -> Place | None:

@@ -32,18 +32,17 @@ class TypeRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
-    """One field: `default` is MISSING when there is none, `factory` says that only a factory gives one."""
+    """One field: `default` is MISSING when there is none, `factory` says that only a factory gives one.
+
+    `left_out` says that the field may be missing from a value (a TypedDict's NotRequired).
+    """
 
     name: str
     annotation: Any
     extras: tuple[object, ...] = ()
     default: Any = MISSING
     factory: bool = False
-
-    @property
-    def required(self) -> bool:
-        """Whether the field must be in the JSON."""
-        return self.default is MISSING and not self.factory
+    left_out: bool = False
 
 
 def is_record(kind: object) -> bool:
@@ -67,7 +66,7 @@ def fields_of(kind: type[Any], where: str) -> list[RecordField]:
     if typing_extensions.is_typeddict(kind):
         hints = _hints(kind, where)
         keys = kind.__required_keys__
-        return [RecordField(name, hint, factory=name not in keys) for name, hint in hints.items()]
+        return [RecordField(name, hint, left_out=name not in keys) for name, hint in hints.items()]
     return list(_of_dataclass(kind, where))
 
 

@@ -165,8 +165,10 @@ class TypeBook:
         required: list[Json] = []
         for item in fields_of(kind, where):
             path = f"{kind.__name__}.{item.name}"
-            properties[item.name] = self._annotated(item.annotation, item.extras, path)
-            if item.required:
+            properties[item.name] = inner = self._annotated(item.annotation, item.extras, path)
+            # What the SDK writes is complete; an absent property reads as null. So a property may only be
+            # absent where null is what its default means; then references never differ from the declared type.
+            if not (item.left_out or (item.default is None and _takes_null(inner))):
                 required.append(item.name)
         schema: Schema = {"type": "object"}
         if properties:
@@ -250,6 +252,15 @@ def choice(values: Sequence[object], where: str) -> Schema:
     if not nullable:
         return schema
     return union([schema, {"type": "null"}]) if ordered else {"type": "null"}
+
+
+def _takes_null(schema: Schema) -> bool:
+    options = schema.get("anyOf")
+    return (
+        not schema
+        or schema.get("type") == "null"
+        or (isinstance(options, list) and {"type": "null"} in options)
+    )
 
 
 def _forbids_extra(kind: type[Any]) -> bool:
