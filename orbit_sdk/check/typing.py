@@ -45,6 +45,8 @@ class Typer:
         self._definition = definition
         self._fitter = fitter
         self._facts: dict[FactKey, TypeSchema] = {}
+        # By identity, which is quick; what is identified is kept so that no other object can take its place.
+        self._readings: dict[tuple[int, int], tuple[Ref, Proofs, Reading]] = {}
 
     def fact(self, key: FactKey) -> TypeSchema:
         """The type of a fact that exists."""
@@ -69,6 +71,13 @@ class Typer:
 
     def read(self, ref: Ref, known: Proofs) -> Reading:
         """Follow a reference. An absent optional reads as null."""
+        asked = (id(ref), id(known))
+        answer = self._readings.get(asked)
+        if answer is None:
+            answer = self._readings[asked] = (ref, known, self._read(ref, known))
+        return answer[2]
+
+    def _read(self, ref: Ref, known: Proofs) -> Reading:
         fact = ref.fact
         current = self.fact(fact)
         through: int | None = None

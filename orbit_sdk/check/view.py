@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 from orbit_sdk.check.diagnostics import Path
 from orbit_sdk.check.fits import Fitter
@@ -32,6 +33,8 @@ from orbit_sdk.definition.value_types import TypeSchema
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.limits import Limits
 
+T = TypeVar("T")
+
 ALWAYS_KNOWN: Proofs = frozenset({FactKey("input"), FactKey("instance")})
 
 
@@ -54,6 +57,7 @@ class View:
         self.definition = definition
         self.limits = limits
         self.nodes: Mapping[str, Node] = definition.nodes
+        self._once: dict[object, tuple[Any, ...]] = {}
         self._validators: dict[int, tuple[TypeSchema, Validator]] = {}
 
     @cached_property
@@ -93,6 +97,13 @@ class View:
     def placed(self) -> tuple[Placed, ...]:
         """Every expression and condition of every node."""
         return tuple(item for key, node in self.nodes.items() for item in self._placed(key, node))
+
+    def once(self, find: Callable[[View], Iterable[T]]) -> tuple[T, ...]:
+        """What a function finds in this definition; it is asked once, however many rules need it."""
+        found = self._once.get(find)
+        if found is None:
+            found = self._once[find] = tuple(find(self))
+        return found
 
     def accepts(self, schema: TypeSchema, value: Json) -> bool:
         """Whether a value is of a type of this document, as the running workflow judges it."""

@@ -1,7 +1,7 @@
 """Random definitions that nest properly, and single faults to put into them.
 
-Values are kept out of the way: every handler takes and gives anything, every wait has its own signal, so that only
-the graph and what is known where decide.
+Values are kept out of the way: every handler takes and gives anything, every wait has its own signal, so that
+only the graph and what is known where decide.
 """
 
 from __future__ import annotations
@@ -70,9 +70,13 @@ class Sketch:
             case "wait":
                 return self.put("w", wait(following))
             case "caught":
-                return self.put("c", task(following, on_failure={"next": self.side(following, depth, inside)}))
+                return self.put(
+                    "c", task(following, on_failure={"next": self.side(following, depth, inside)})
+                )
             case "late":
-                return self.put("l", wait(following, on_timeout={"next": self.side(following, depth, inside)}))
+                return self.put(
+                    "l", wait(following, on_timeout={"next": self.side(following, depth, inside)})
+                )
             case "poll":
                 return self.put("q", poll(following, on_failed={"next": self.side(following, depth, inside)}))
             case "branch":
@@ -115,9 +119,8 @@ def edges_of(nodes: Document) -> list[tuple[str, str, str]]:
 
 def exits_of(node: Document) -> list[tuple[str, str]]:
     found = [("next", node["next"])] if "next" in node else []
-    for name in ("on_failure", "on_timeout", "on_failed"):
-        if isinstance(node.get(name), dict):
-            found.append((name, node[name]["next"]))
+    caught = [name for name in ("on_failure", "on_timeout", "on_failed") if isinstance(node.get(name), dict)]
+    found += [(name, node[name]["next"]) for name in caught]
     found += [(f"cases.{number}", case["next"]) for number, case in enumerate(node.get("cases", ()))]
     found += [("otherwise", node["otherwise"])] if "otherwise" in node else []
     return found + [(f"arms.{name}", entry) for name, entry in node.get("arms", {}).items()]
@@ -129,7 +132,8 @@ def redirected(nodes: Document, source: str, exit_name: str, target: str) -> Doc
     first, _, rest = exit_name.partition(".")
     if first == "cases":
         node["cases"] = [
-            {**case, "next": target} if number == int(rest) else case for number, case in enumerate(node["cases"])
+            {**case, "next": target} if number == int(rest) else case
+            for number, case in enumerate(node["cases"])
         ]
     elif first == "arms":
         node["arms"] = {**node["arms"], rest: target}
@@ -178,7 +182,9 @@ def reading_nodes(draw: st.DrawFn, size: int = 12) -> tuple[str, Document]:
     failing = [key for key, node in nodes.items() if node["kind"] == "TASK"]
     for key, node in nodes.items():
         if node["kind"] in ("TASK", "POLL"):
-            values = {f"x{number}": value for number, value in enumerate(draw(st.lists(reads(makers), max_size=2)))}
+            values = {
+                f"x{number}": value for number, value in enumerate(draw(st.lists(reads(makers), max_size=2)))
+            }
             if failing and draw(st.booleans()):
                 values["broken"] = ref(draw(st.sampled_from(failing)), of="failure")
             nodes[key] = {**node, "input": values}
@@ -256,6 +262,8 @@ def whole(start: str, nodes: Document) -> Document:
     names = ("x0", "x1", "broken")
     handlers = {
         "do.it@1": handler({}, parameters={name: {} for name in names}, required=[]),
-        "ask.it@1": handler(asked, recovery="READ_ONLY", parameters={name: {} for name in names}, required=[]),
+        "ask.it@1": handler(
+            asked, recovery="READ_ONLY", parameters={name: {} for name in names}, required=[]
+        ),
     }
     return document(filled, start, handlers=handlers, signals=signals)

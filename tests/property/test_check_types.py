@@ -70,9 +70,13 @@ def sizes(*names: str) -> st.SearchStrategy[Document]:
 NUMERIC = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 
 leaves: st.SearchStrategy[Document] = st.one_of(
-    st.sampled_from([{}, {"type": "null"}, {"type": "boolean"}, *({"$ref": f"#/types/{name}"} for name in TYPES)]),
+    st.sampled_from(
+        [{}, {"type": "null"}, {"type": "boolean"}, *({"$ref": f"#/types/{name}"} for name in TYPES)]
+    ),
     st.sampled_from([*SCALARS, {"a": 1}, [1]]).map(lambda value: {"const": value}),
-    st.lists(st.sampled_from(SCALARS), min_size=2, max_size=3, unique_by=repr).map(lambda them: {"enum": them}),
+    st.lists(st.sampled_from(SCALARS), min_size=2, max_size=3, unique_by=repr).map(
+        lambda them: {"enum": them}
+    ),
     st.tuples(st.sampled_from(["integer", "number"]), bounds(*NUMERIC)).map(lambda p: {"type": p[0], **p[1]}),
     st.sampled_from([{"type": "integer", "multipleOf": 2}, {"type": "number", "multipleOf": 0.5}]),
     sizes("minLength", "maxLength").map(lambda more: {"type": "string", **more}),

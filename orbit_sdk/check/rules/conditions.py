@@ -38,7 +38,7 @@ _ALL = frozenset({"null", "boolean", "number", "text", "array", "object"})
 )
 def comparison_unlike(view: View) -> Iterator[Finding]:
     """A condition compares values that can never be compared, or that can never be equal."""
-    for path, what, is_certain in _problems(view):
+    for path, what, is_certain in view.once(_problems):
         if is_certain:
             yield Finding(path, what)
 
@@ -50,7 +50,7 @@ def comparison_unlike(view: View) -> Iterator[Finding]:
 )
 def comparison_uncertain(view: View) -> Iterator[Finding]:
     """Whether two values can be compared shows only at run time; if not, a person is asked."""
-    for path, what, is_certain in _problems(view):
+    for path, what, is_certain in view.once(_problems):
         if not is_certain:
             yield Finding(path, what)
 

@@ -43,7 +43,7 @@ def case_repeated(view: View) -> Iterator[Finding]:
 )
 def case_impossible(view: View) -> Iterator[Finding]:
     """A case names a value that what the BRANCH looks at can never have."""
-    for key, node, schema in _typed_branches(view):
+    for key, node, schema in view.once(_typed_branches):
         for index, case in enumerate(node.cases):
             for value in case.equals:
                 if not any(view.accepts(atom, value) for atom in view.fitter.atoms(schema)):
@@ -60,7 +60,7 @@ def case_impossible(view: View) -> Iterator[Finding]:
 )
 def cases_incomplete(view: View) -> Iterator[Finding]:
     """A BRANCH without `otherwise` does not name every value."""
-    for key, node, schema in _typed_branches(view):
+    for key, node, schema in view.once(_typed_branches):
         if node.otherwise is not None:
             continue
         values = _values(view.fitter, schema)
@@ -87,7 +87,7 @@ def cases_incomplete(view: View) -> Iterator[Finding]:
 )
 def case_dead(view: View) -> Iterator[Finding]:
     """A case or `otherwise` can never be chosen."""
-    for key, node, schema in _typed_branches(view):
+    for key, node, schema in view.once(_typed_branches):
         values = _values(view.fitter, schema)
         if node.otherwise is not None and values is not None and not _unnamed(node, values):
             yield Finding(

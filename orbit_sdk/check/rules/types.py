@@ -24,7 +24,7 @@ from orbit_sdk.definition.value_types import TypeSchema
 )
 def field_unknown(view: View) -> Iterator[Finding]:
     """A reference names a property that its type does not have."""
-    for path, ref, known in _sound_refs(view):
+    for path, ref, known in view.once(_sound_refs):
         reading = view.typer.read(ref, known)
         if reading.unknown:
             name = ref.steps[reading.depth]
@@ -42,7 +42,7 @@ def field_unknown(view: View) -> Iterator[Finding]:
 )
 def path_uncertain(view: View) -> Iterator[Finding]:
     """A reference leads through something that may be null or no object, which sends the run to a person."""
-    for path, ref, known in _sound_refs(view):
+    for path, ref, known in view.once(_sound_refs):
         reading = view.typer.read(ref, known)
         if reading.through is not None and not reading.unknown:
             before = ".".join([str(ref.fact), *ref.steps[: reading.through]])
@@ -88,7 +88,7 @@ def parameter_missing(view: View) -> Iterator[Finding]:
 )
 def value_never_fits(view: View) -> Iterator[Finding]:
     """A value can never be of the type that is needed where it goes."""
-    for target, misfit in _misfits(view):
+    for target, misfit in view.once(_misfits):
         if misfit.fit is Fit.NEVER:
             yield _told(target, misfit)
 
@@ -100,7 +100,7 @@ def value_never_fits(view: View) -> Iterator[Finding]:
 )
 def value_may_not_fit(view: View) -> Iterator[Finding]:
     """Whether a value is of the needed type shows only at run time; if not, a person is asked."""
-    for target, misfit in _misfits(view):
+    for target, misfit in view.once(_misfits):
         if misfit.fit is Fit.RUNTIME and not target.strict:
             yield _told(target, misfit)
 
@@ -111,7 +111,7 @@ def value_may_not_fit(view: View) -> Iterator[Finding]:
 )
 def merge_may_not_fit(view: View) -> Iterator[Finding]:
     """An input of a MERGE is not always of the type that the MERGE promises."""
-    for target, misfit in _misfits(view):
+    for target, misfit in view.once(_misfits):
         if misfit.fit is Fit.RUNTIME and target.strict:
             yield _told(target, misfit)
 

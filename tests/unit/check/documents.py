@@ -124,7 +124,8 @@ def choose(subject: Document, *cases: tuple[Any, str], otherwise: str | None = N
         "kind": "BRANCH",
         "on": subject,
         "cases": [
-            {"equals": value if isinstance(value, list) else [value], "next": target} for value, target in cases
+            {"equals": value if isinstance(value, list) else [value], "next": target}
+            for value, target in cases
         ],
     }
     return found if otherwise is None else {**found, "otherwise": otherwise}

@@ -181,7 +181,14 @@ def test_a_merge_has_one_input_for_every_edge() -> None:
     nodes = {
         "b": choose(ref("input.tier"), ("TOP", "m"), ("PLUS", "m"), otherwise="x"),
         "x": task("m"),
-        "m": merge("e", TEXT, ("b", "cases.0", one), ("b", "cases.0", one), ("x", "on_failure", one), ("x", "next", one)),
+        "m": merge(
+            "e",
+            TEXT,
+            ("b", "cases.0", one),
+            ("b", "cases.0", one),
+            ("x", "on_failure", one),
+            ("x", "next", one),
+        ),
         "e": end(),
     }
     found = findings(nodes)
@@ -222,7 +229,10 @@ def test_what_a_condition_proves_follows_and_or_not_and_equality() -> None:
         {"or": [{"not": null}, {"eq": [ref("input.remark"), const("now")]}]},
     ]
     for condition in proving:
-        assert told({"b": decide((condition, "n"), otherwise="e"), "n": note("e"), "e": end()}, handlers=REMARK) == []
+        assert (
+            told({"b": decide((condition, "n"), otherwise="e"), "n": note("e"), "e": end()}, handlers=REMARK)
+            == []
+        )
     not_proving = [
         {"or": [{"not": null}, cheap]},
         {"in": {"value": ref("input.remark"), "among": ["now", None]}},
@@ -230,7 +240,9 @@ def test_what_a_condition_proves_follows_and_or_not_and_equality() -> None:
         {"not": {"and": [null, cheap]}},
     ]
     for condition in not_proving:
-        found = told({"b": decide((condition, "n"), otherwise="e"), "n": note("e"), "e": end()}, handlers=REMARK)
+        found = told(
+            {"b": decide((condition, "n"), otherwise="e"), "n": note("e"), "e": end()}, handlers=REMARK
+        )
         assert found == [("VALUE_MAY_NOT_FIT", "n")]
 
 
@@ -249,7 +261,10 @@ def test_a_later_case_knows_that_the_earlier_ones_failed() -> None:
 
 def test_a_branch_on_an_optional_makes_it_certain_where_null_is_excluded() -> None:
     mood = optional({"enum": ["CALM", "ANGRY"]})
-    more = {"input": record(mood=mood), "handlers": {"feel@1": handler(parameters={"mood": {"enum": ["ANGRY", "CALM"]}})}}
+    more = {
+        "input": record(mood=mood),
+        "handlers": {"feel@1": handler(parameters={"mood": {"enum": ["ANGRY", "CALM"]}})},
+    }
     feel = task("e", "feel@1", input={"mood": ref("input.mood")})
     whole = choose(ref("input.mood"), (["CALM", "ANGRY"], "n"), (None, "e"))
     assert told({"b": whole, "n": feel, "e": end()}, **more) == []

@@ -77,7 +77,9 @@ def test_the_reference_page_has_every_code_with_its_sentence_and_remedy() -> Non
     text = PAGE.read_text("utf-8")
     groups = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert [group.lower() for group in groups if group != "Form"] == list(GROUPS)
-    entries = re.findall(r"^### ([A-Z_]+)( \(warning\))?\n\n(.+)\n\n\*What to do:\* (.+)$", text, re.MULTILINE)
+    entries = re.findall(
+        r"^### ([A-Z_]+)( \(warning\))?\n\n(.+)\n\n\*What to do:\* (.+)$", text, re.MULTILINE
+    )
     expected = [
         (rule.code, " (warning)" if rule.severity is Severity.WARNING else "", rule.says, rule.remedy)
         for rules in GROUPS.values()
@@ -94,7 +96,9 @@ def test_a_sound_definition_is_checked_without_loading_networkx() -> None:
         "assert check_definition(definition({'a': task('e'), 'e': end()})) == ()\n"
         "assert 'networkx' not in sys.modules\n"
     )
-    done = run([sys.executable, "-c", program], cwd=PAGE.parents[2], check=False, capture_output=True, text=True)
+    done = run(
+        [sys.executable, "-c", program], cwd=PAGE.parents[2], check=False, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -64,7 +64,9 @@ def test_free_text_needs_otherwise() -> None:
     assert told({"b": choose(ref("input.customer"), ("x", "e"), otherwise="f"), **ENDS}) == []
 
 
-@pytest.mark.parametrize("cases", [[("TOP", "e"), ("TOP", "f")], [(["TOP", "PLUS"], "e"), (["BASIC", "TOP"], "f")]])
+@pytest.mark.parametrize(
+    "cases", [[("TOP", "e"), ("TOP", "f")], [(["TOP", "PLUS"], "e"), (["BASIC", "TOP"], "f")]]
+)
 def test_a_value_in_two_cases_is_refused(cases: list[tuple[object, str]]) -> None:
     nodes = {"b": choose(ref("input.tier"), *cases, otherwise="f"), **ENDS}
     found = [each for each in findings(nodes) if each.is_error]
@@ -97,11 +99,19 @@ def test_a_value_outside_the_type_is_refused() -> None:
 def test_otherwise_after_every_value_is_a_warning() -> None:
     nodes = on(ref("input.express"), (True, "e"), (False, "e"), otherwise="f")
     (found,) = findings(nodes)
-    assert (found.code, found.severity, found.json_path) == ("CASE_DEAD", Severity.WARNING, "nodes.b.otherwise")
+    assert (found.code, found.severity, found.json_path) == (
+        "CASE_DEAD",
+        Severity.WARNING,
+        "nodes.b.otherwise",
+    )
 
 
 def test_two_cases_may_lead_to_one_step() -> None:
-    nodes = {"b": choose(ref("input.tier"), ("TOP", "x"), ("PLUS", "x"), otherwise="e"), "x": task("e"), "e": end()}
+    nodes = {
+        "b": choose(ref("input.tier"), ("TOP", "x"), ("PLUS", "x"), otherwise="e"),
+        "x": task("e"),
+        "e": end(),
+    }
     assert told(nodes) == []
 
 

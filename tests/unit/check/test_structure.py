@@ -19,7 +19,9 @@ from tests.unit.check.documents import (
 
 
 def test_two_arms_that_meet_at_their_join_are_sound() -> None:
-    assert told({"p": parallel("j", "a", "b"), "a": task("j"), "b": task("j"), "j": join("e"), "e": end()}) == []
+    assert (
+        told({"p": parallel("j", "a", "b"), "a": task("j"), "b": task("j"), "j": join("e"), "e": end()}) == []
+    )
 
 
 def test_an_arm_may_branch_nest_and_fail() -> None:

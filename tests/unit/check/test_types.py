@@ -118,7 +118,9 @@ def test_constants_are_judged_by_value() -> None:
 
 def test_parameters_are_known_and_complete() -> None:
     more = {"handlers": {"use@1": handler(parameters={"amount": {}, "order": {}})}}
-    found = findings({"a": task("e", "use@1", input={"amuont": const(1), "order": const(1)}), "e": end()}, **more)
+    found = findings(
+        {"a": task("e", "use@1", input={"amuont": const(1), "order": const(1)}), "e": end()}, **more
+    )
     assert [(each.code, each.json_path) for each in found] == [
         ("PARAMETER_MISSING", "nodes.a.input"),
         ("PARAMETER_UNKNOWN", "nodes.a.input.amuont"),
@@ -186,9 +188,14 @@ def test_types_are_followed_by_name_even_around_themselves() -> None:
     types = {"Tree": record(value=INTEGER, children={"type": "array", "items": {"$ref": "#/types/Tree"}})}
     tree = {"$ref": "#/types/Tree"}
     assert codes(given(ref("input"), tree, types=types, input=tree)) == []
-    twin = {**types, "Twin": record(value=NUMBER, children={"type": "array", "items": {"$ref": "#/types/Twin"}})}
+    twin = {
+        **types,
+        "Twin": record(value=NUMBER, children={"type": "array", "items": {"$ref": "#/types/Twin"}}),
+    }
     assert codes(given(ref("input"), {"$ref": "#/types/Twin"}, types=twin, input=tree)) == []
-    assert codes(given(ref("input"), tree, types=twin, input={"$ref": "#/types/Twin"})) == ["VALUE_MAY_NOT_FIT"]
+    assert codes(given(ref("input"), tree, types=twin, input={"$ref": "#/types/Twin"})) == [
+        "VALUE_MAY_NOT_FIT"
+    ]
     far = {**types, "Far": record(value=TEXT, children={"type": "array", "items": {"$ref": "#/types/Far"}})}
     assert codes(given(ref("input"), {"$ref": "#/types/Far"}, types=far, input=tree)) == ["VALUE_NEVER_FITS"]
 
@@ -266,7 +273,9 @@ ORDER = ref("input.order")
 )
 def test_like_may_be_compared_with_like(when: Document) -> None:
     found = codes(findings({"b": decide((when, "e"), otherwise="f"), "e": end(), "f": end()}))
-    assert [code for code in found if code != "CASE_DEAD"] == (["COMPARISON_UNCERTAIN"] if "planned" in str(when) else [])
+    assert [code for code in found if code != "CASE_DEAD"] == (
+        ["COMPARISON_UNCERTAIN"] if "planned" in str(when) else []
+    )
 
 
 @pytest.mark.parametrize(
@@ -282,7 +291,10 @@ def test_like_may_be_compared_with_like(when: Document) -> None:
         ({"lt": [A, const(1)], "as": "decimal"}, "lt"),
         ({"in": {"value": ref("input.tier"), "among": ["NONE"]}}, "in"),
         ({"not": {"gt": [ref("input"), const(1)]}}, "not.gt"),
-        ({"and": [{"eq": [A, const(1)]}, {"or": [{"eq": [A, const(2)]}, {"eq": [A, const([])]}]}]}, "and[1].or[1].eq"),
+        (
+            {"and": [{"eq": [A, const(1)]}, {"or": [{"eq": [A, const(2)]}, {"eq": [A, const([])]}]}]},
+            "and[1].or[1].eq",
+        ),
     ],
 )
 def test_unlike_values_cannot_be_compared(when: Document, path: str) -> None:
