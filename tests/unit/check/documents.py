@@ -6,7 +6,7 @@ from typing import Any
 
 from orbit_sdk.check import Diagnostic, check_definition
 from orbit_sdk.definition.models import Definition, load_definition
-from orbit_sdk.values.limits import DEFAULT_LIMITS, Limits
+from orbit_sdk.values.limits import DEFAULT_LIMITS
 
 Document = dict[str, Any]
 
@@ -188,7 +188,7 @@ HANDLERS: Document = {
 }
 
 
-def document(nodes: Document, start: str | None = None, **more: Any) -> Document:
+def document(nodes: Document, start: Any = None, **more: Any) -> Document:
     """A whole definition; `handlers` and `signals` are added to the usual ones."""
     handlers = {**HANDLERS, **more.pop("handlers", {})}
     signals = {"decided": {"body": record(answer=one_of("YES", "NO", "LATER"))}, **more.pop("signals", {})}
@@ -207,16 +207,16 @@ def document(nodes: Document, start: str | None = None, **more: Any) -> Document
     }
 
 
-def definition(nodes: Document, start: str | None = None, **more: Any) -> Definition:
+def definition(nodes: Document, start: Any = None, **more: Any) -> Definition:
     return load_definition(document(nodes, start, **more))
 
 
 def findings(
-    nodes: Document, start: str | None = None, *, limits: Limits = DEFAULT_LIMITS, **more: Any
+    nodes: Document, start: Any = None, *, limits: Any = DEFAULT_LIMITS, **more: Any
 ) -> tuple[Diagnostic, ...]:
     return check_definition(definition(nodes, start, **more), limits)
 
 
-def told(nodes: Document, start: str | None = None, **more: Any) -> list[tuple[str, str | None]]:
+def told(nodes: Document, start: Any = None, **more: Any) -> list[tuple[str, str | None]]:
     """What a check finds, as (code, step)."""
     return [(found.code, found.node) for found in findings(nodes, start, **more)]

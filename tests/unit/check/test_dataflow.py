@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.unit.check.documents import (
     TEXT,
+    Document,
     choose,
     const,
     decide,
@@ -220,7 +221,7 @@ def test_an_optional_tested_for_null_is_certain_behind_the_test() -> None:
 def test_what_a_condition_proves_follows_and_or_not_and_equality() -> None:
     null = {"is_null": ref("input.remark")}
     cheap = {"lt": [ref("input.amount"), const(5)]}
-    proving = [
+    proving: list[Document] = [
         {"and": [{"not": null}, cheap]},
         {"not": {"or": [null, cheap]}},
         {"eq": [ref("input.remark"), const("now")]},
@@ -233,7 +234,7 @@ def test_what_a_condition_proves_follows_and_or_not_and_equality() -> None:
             told({"b": decide((condition, "n"), otherwise="e"), "n": note("e"), "e": end()}, handlers=REMARK)
             == []
         )
-    not_proving = [
+    not_proving: list[Document] = [
         {"or": [{"not": null}, cheap]},
         {"in": {"value": ref("input.remark"), "among": ["now", None]}},
         {"ne": [ref("input.remark"), const("now")]},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ from tests.unit.check.documents import (
 SOUND = {"a": task("e"), "e": end()}
 
 
-def text(**more: object) -> str:
+def text(**more: Any) -> str:
     return json.dumps(document(SOUND, **more), ensure_ascii=False)
 
 

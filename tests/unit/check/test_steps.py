@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from orbit_sdk.check import Severity
@@ -30,7 +32,7 @@ from tests.unit.check.documents import (
 STATE = record(state=one_of("RUN", "OK", "BAD"))
 
 
-def asked(**more: object) -> list[tuple[str, str]]:
+def asked(**more: Any) -> list[tuple[str, str]]:
     """What is told about one POLL, as (code, path)."""
     limits = more.pop("limits", Limits())
     handlers = more.pop("handlers", {})
