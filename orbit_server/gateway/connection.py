@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, cast
 
-from hypercorn.typing import WebsocketScope
+from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
 from quart import Quart, Websocket
 from quart.asgi import ASGIWebsocketConnection
 
@@ -22,6 +23,34 @@ class BoundedWebsocketConnection(ASGIWebsocketConnection):
         super().__init__(app, scope)
         self.queue: asyncio.Queue[Any] = asyncio.Queue(FRAMES_WAITING_MAX)
 
+    async def __call__(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        cast(dict[str, Any], self.scope)[_ABORT] = _abort_of(send)
+        await super().__call__(receive, send)
+
+
+_ABORT = "orbit.abort"
+_LAYERS_MAX = 6
+
+
+def _abort_of(send: object) -> Callable[[], None]:
+    """What drops the connection under an ASGI `send`.
+
+    ASGI can only close politely, and a peer that does not read never lets that goodbye leave: the connection
+    would stay for as long as it likes. So look through the server's layers for the stream that they write to.
+    """
+    layer: object = send
+    for _ in range(_LAYERS_MAX):
+        owner = getattr(layer, "__self__", None)
+        writer = getattr(owner, "writer", None)
+        if isinstance(writer, asyncio.StreamWriter):
+            return writer.transport.abort
+        layer = getattr(owner, "send", None)
+    return _nothing
+
+
+def _nothing() -> None:
+    """Another server: its own time-outs have to do."""
+
 
 class SlowReader(Exception):
     """The other end does not read what it is sent."""
@@ -35,6 +64,8 @@ class FrameSocket(Protocol):
     async def send(self, frame: str) -> None: ...
 
     async def close(self, code: int, reason: str) -> None: ...
+
+    def abort(self) -> None: ...
 
 
 class QuartSocket:
@@ -51,3 +82,7 @@ class QuartSocket:
 
     async def close(self, code: int, reason: str) -> None:
         await self._websocket.close(code, reason[:100])
+
+    def abort(self) -> None:
+        abort = cast(dict[str, Any], self._websocket.scope).get(_ABORT, _nothing)
+        abort()

@@ -52,8 +52,7 @@ class Gateway:
         self._empty.clear()
         self._connections += 1
         try:
-            with suppress(TimeoutError):
-                await session.run()
+            await session.run()
         finally:
             self._connections -= 1
             self.parts.dispatch.remove(session.id)

@@ -138,8 +138,18 @@ class Session:
         self.end(_CLOSE_NORMAL, "")
         code, reason = self._goodbye.result()
         _LOG.info("session %s of worker %s ends: %s", self.id, self._name, reason or "the worker left")
-        async with asyncio.timeout(self._parts.settings.send_ms / 1000):
-            await self._socket.close(code, reason)
+        slow = any(isinstance(error, SlowReader) for error in ended)
+        if slow or not await self._close(code, reason):
+            self._socket.abort()
+
+    async def _close(self, code: int, reason: str) -> bool:
+        """Say goodbye; False when even that does not leave."""
+        try:
+            async with asyncio.timeout(self._parts.settings.send_ms / 1000):
+                await self._socket.close(code, reason)
+        except TimeoutError:
+            return False
+        return True
 
     @property
     def _name(self) -> str:
@@ -160,11 +170,11 @@ class Session:
         """The credential is no longer good."""
         self._spawn(self._last_word(wire.Error(code=Code.UNAUTHENTICATED.value, message=reason, fatal=True)))
 
-    async def _last_word(self, error: wire.Error) -> None:
+    async def _last_word(self, error: wire.Error, code: int = _CLOSE_POLICY) -> None:
         with suppress(Exception):
             async with asyncio.timeout(1):
                 await self._socket.send(encode(error))
-        self.end(_CLOSE_POLICY, error.message)
+        self.end(code, error.message)
 
     def _send(self, message: wire.Message, size: int = 0) -> bool:
         """Queue a message if the link admits it and the reader keeps up."""
@@ -197,8 +207,7 @@ class Session:
             case Deliver(message):
                 await self._deliver(message)
             case Close(code, fault):
-                await self._last_word(fault.error())
-                self.end(code, fault.message)
+                await self._last_word(fault.error(), code)
             case Leaving(reason):
                 _LOG.info("worker %s drains: %s", self._name, reason)
                 self._take_nothing()
