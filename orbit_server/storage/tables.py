@@ -15,12 +15,31 @@ from orbit_server.storage.columns import body, flag, ident, instant, label, lock
 metadata = MetaData()
 
 
+# Tables of large texts. On SQLite all others are kept in the order of their ids, without an index beside it.
+_LARGE = frozenset(
+    {
+        "audit",
+        "definition_documents",
+        "events",
+        "evidence",
+        "idempotency",
+        "instance_inputs",
+        "instance_outputs",
+        "payloads",
+        "signal_bodies",
+        "task_results",
+        "task_specs",
+    }
+)
+
+
 def _table(name: str, *columns: Column[str] | Column[int] | Index) -> Table:
     return Table(
         name,
         metadata,
         *columns,
         sqlite_strict=True,
+        sqlite_with_rowid=name in _LARGE,
         mysql_engine="InnoDB",
         mysql_default_charset="utf8mb4",
         mysql_collate="utf8mb4_bin",

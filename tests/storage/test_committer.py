@@ -20,7 +20,6 @@ from orbit_sdk.values.ids import derive_id
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Missing, Refused
 from orbit_server.storage.database import Database
-from orbit_server.storage.migrations import migrate
 from orbit_server.storage.settings import StorageSettings
 from tests.storage.ledger import (
     COUNTERS,
@@ -387,14 +386,13 @@ async def test_a_full_queue_refuses_at_once_and_recovers(open_database: Opener) 
     assert database.metrics.queued == 0
 
 
-async def test_background_work_gets_its_share_of_a_full_lane(sqlite_url: str) -> None:
-    migrate(sqlite_url)
+async def test_background_work_gets_its_share_of_a_full_lane(migrated_sqlite_url: str) -> None:
     order: list[str] = []
 
     def seen(name: str) -> Act:
         return Act("a", lambda _: order.append(name) or Done(None))
 
-    async with Database(sqlite_url, kinds=KINDS, settings=StorageSettings(group_max=4)) as database:
+    async with Database(migrated_sqlite_url, kinds=KINDS, settings=StorageSettings(group_max=4)) as database:
         posted = [database.committer.post(seen("request")) for _ in range(8)]
         posted += [database.committer.post(seen("background"), background=True) for _ in range(2)]
         await asyncio.gather(*posted)
@@ -513,6 +511,6 @@ async def test_a_command_that_does_not_know_its_needs_is_refused_before_it_waits
     assert database.metrics.queued == 0
 
 
-async def test_two_kinds_of_one_name_are_refused(sqlite_url: str) -> None:
+async def test_two_kinds_of_one_name_are_refused(migrated_sqlite_url: str) -> None:
     with pytest.raises(ValueError, match="one name"):
-        Database(sqlite_url, kinds=[COUNTERS, COUNTERS])
+        Database(migrated_sqlite_url, kinds=[COUNTERS, COUNTERS])

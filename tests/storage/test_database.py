@@ -29,9 +29,8 @@ from tests.storage.trouble import Script, mysql_error, sqlite_error, unknown
 Opener = Callable[..., Any]
 
 
-async def test_reads_see_what_was_committed_and_may_not_write(sqlite_url: str) -> None:
-    migrate(sqlite_url)
-    async with Database(sqlite_url, kinds=KINDS) as database:
+async def test_reads_see_what_was_committed_and_may_not_write(migrated_sqlite_url: str) -> None:
+    async with Database(migrated_sqlite_url, kinds=KINDS) as database:
         await database.committer.submit(Bump("a", "1"))
         assert await rows(database, "queues") == 1
         with pytest.raises(OperationalError, match="readonly"):
@@ -39,9 +38,8 @@ async def test_reads_see_what_was_committed_and_may_not_write(sqlite_url: str) -
         assert await rows(database, "queues") == 1
 
 
-async def test_reads_run_beside_a_transaction_and_do_not_wait_for_it(sqlite_url: str) -> None:
-    migrate(sqlite_url)
-    async with Database(sqlite_url, kinds=KINDS) as database:
+async def test_reads_run_beside_a_transaction_and_do_not_wait_for_it(migrated_sqlite_url: str) -> None:
+    async with Database(migrated_sqlite_url, kinds=KINDS) as database:
         began, go_on = threading.Event(), threading.Event()
 
         def hold(_: object) -> None:
@@ -109,10 +107,9 @@ async def test_maintenance_gives_its_result_even_to_nobody(open_database: Opener
     assert await database.write(lambda _: 2) == 2
 
 
-async def test_the_embedded_database_goes_by_the_clock_it_is_given(sqlite_url: str) -> None:
-    migrate(sqlite_url)
+async def test_the_embedded_database_goes_by_the_clock_it_is_given(migrated_sqlite_url: str) -> None:
     clock = ManualClock()
-    async with Database(sqlite_url, kinds=KINDS, settings=StorageSettings(clock=clock)) as database:
+    async with Database(migrated_sqlite_url, kinds=KINDS, settings=StorageSettings(clock=clock)) as database:
         assert await database.now() == clock.wall_us()
         clock.advance(5_000_000)
         assert await database.now() == clock.wall_us()
@@ -142,16 +139,16 @@ async def test_the_server_clock_decides_and_is_near_the_machine_clock(open_datab
     assert before - 2_000_000 <= now <= SystemClock().wall_us() + 2_000_000
 
 
-async def test_a_server_refuses_a_database_whose_clock_differs_too_much(mariadb_url: str) -> None:
-    migrate(mariadb_url)
+async def test_a_server_refuses_a_database_whose_clock_differs_too_much(migrated_mariadb_url: str) -> None:
     clock = ManualClock(wall_us=SystemClock().wall_us() - 60_000_000)
     with pytest.raises(Unavailable, match="clocks"):
-        await Database(mariadb_url, settings=StorageSettings(clock=clock)).open()
+        await Database(migrated_mariadb_url, settings=StorageSettings(clock=clock)).open()
 
 
-async def test_a_server_refuses_a_session_that_is_not_what_decisions_rely_on(mariadb_url: str) -> None:
-    migrate(mariadb_url)
-    async with Database(mariadb_url) as database:
+async def test_a_server_refuses_a_session_that_is_not_what_decisions_rely_on(
+    migrated_mariadb_url: str,
+) -> None:
+    async with Database(migrated_mariadb_url) as database:
         for setting, reason in [
             ("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "isolation"),
             ("SET SESSION time_zone = '+02:00'", "time zone"),
@@ -185,11 +182,10 @@ def test_weak_durability_is_named() -> None:
 
 
 async def test_weak_durability_is_warned_of_at_start(
-    mariadb_url: str, caplog: pytest.LogCaptureFixture
+    migrated_mariadb_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    migrate(mariadb_url)
     with caplog.at_level(logging.WARNING):
-        async with Database(mariadb_url):
+        async with Database(migrated_mariadb_url):
             pass
     assert "innodb_flush_log_at_trx_commit" in caplog.text
 
@@ -224,10 +220,9 @@ async def test_a_database_that_stays_away_is_unavailable(new_mariadb: Any) -> No
             await rows(database, "queues")
 
 
-async def test_a_transaction_past_its_deadline_is_dropped_and_repeated(mariadb_url: str) -> None:
-    migrate(mariadb_url)
+async def test_a_transaction_past_its_deadline_is_dropped_and_repeated(migrated_mariadb_url: str) -> None:
     settings = StorageSettings(deadline_ms=300, lanes=1)
-    async with Database(mariadb_url, kinds=KINDS, settings=settings) as database:
+    async with Database(migrated_mariadb_url, kinds=KINDS, settings=settings) as database:
         slow = iter(["SELECT SLEEP(20)"])
         assert (
             await database.write(lambda conn: conn.exec_driver_sql(next(slow, "SELECT 5")).scalar_one()) == 5
@@ -235,8 +230,7 @@ async def test_a_transaction_past_its_deadline_is_dropped_and_repeated(mariadb_u
         assert database.metrics.retries.total() == 1
 
 
-async def test_an_idle_connection_is_renewed_before_others_cut_it(mariadb_url: str) -> None:
-    migrate(mariadb_url)
+async def test_an_idle_connection_is_renewed_before_others_cut_it(migrated_mariadb_url: str) -> None:
     clock = ManualClock(wall_us=SystemClock().wall_us())
     settings = StorageSettings(clock=clock, lanes=1, clock_skew_max_ms=3_600_000)
     seen: list[int] = []
@@ -244,7 +238,7 @@ async def test_an_idle_connection_is_renewed_before_others_cut_it(mariadb_url: s
     def look(_: Book) -> Done[None]:
         return Done(None)
 
-    async with Database(mariadb_url, kinds=KINDS, settings=settings) as database:
+    async with Database(migrated_mariadb_url, kinds=KINDS, settings=settings) as database:
         for wait in (0, 1, 600):
             clock.advance(wait * 1_000_000)
             seen.append(

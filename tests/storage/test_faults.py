@@ -15,7 +15,6 @@ from orbit_server.storage.database import Database
 from orbit_server.storage.dialects import classify_mysql, classify_sqlite, code_name
 from orbit_server.storage.faults import Fault
 from orbit_server.storage.kinds import LockOrder, RowKind
-from orbit_server.storage.migrations import migrate
 from orbit_server.storage.settings import StorageSettings
 from tests.storage.ledger import KINDS, NOTES, Bump, Counter, Create, cid, key
 from tests.storage.test_committer import rows, value
@@ -46,25 +45,25 @@ async def test_a_fault_at_any_statement_repeats_the_group_from_its_beginning(ope
 
 @pytest.mark.parametrize("code", [1205, 1213, 1020, 2013, 2006, 1047])
 async def test_every_transient_code_of_mysql_is_survived_before_the_commit(
-    mariadb_url: str, code: int
+    migrated_mariadb_url: str, code: int
 ) -> None:
-    migrate(mariadb_url)
     script = Script()
     script.at_text = [("INSERT INTO payloads", mysql_error(code))]
     settings = StorageSettings(faults=script, lanes=1)
-    async with Database(mariadb_url, kinds=KINDS, settings=settings) as database:
+    async with Database(migrated_mariadb_url, kinds=KINDS, settings=settings) as database:
         assert await database.committer.submit(Bump("a", "1")) == 1
         assert await value(database, "a") == 1
         assert database.metrics.retries == {str(code): 1}
 
 
 @pytest.mark.parametrize("code", [1213, 1205, 1020, 9007])
-async def test_a_definite_failure_at_commit_is_repeated_as_not_applied(mariadb_url: str, code: int) -> None:
-    migrate(mariadb_url)
+async def test_a_definite_failure_at_commit_is_repeated_as_not_applied(
+    migrated_mariadb_url: str, code: int
+) -> None:
     script = Script()
     script.before.append(mysql_error(code))
     settings = StorageSettings(faults=script, lanes=1)
-    async with Database(mariadb_url, kinds=KINDS, settings=settings) as database:
+    async with Database(migrated_mariadb_url, kinds=KINDS, settings=settings) as database:
         assert await database.committer.submit(Bump("a", "1")) == 1
         assert database.metrics.unknown_commits == 0
 
@@ -89,12 +88,13 @@ async def test_an_unknown_commit_gives_the_same_answer_and_one_row_either_way(
 
 
 @pytest.mark.parametrize("applied", [True, False])
-async def test_a_connection_lost_at_commit_is_an_unknown_outcome(mariadb_url: str, applied: bool) -> None:
-    migrate(mariadb_url)
+async def test_a_connection_lost_at_commit_is_an_unknown_outcome(
+    migrated_mariadb_url: str, applied: bool
+) -> None:
     script = Script()
     (script.after if applied else script.before).append(mysql_error(2013))
     settings = StorageSettings(faults=script, lanes=1)
-    async with Database(mariadb_url, kinds=KINDS, settings=settings) as database:
+    async with Database(migrated_mariadb_url, kinds=KINDS, settings=settings) as database:
         assert await database.committer.submit(Bump("a", "1")) == 1
         assert await value(database, "a") == 1
         assert database.metrics.unknown_commits == 1
@@ -222,13 +222,14 @@ async def test_maintenance_is_repeated_and_its_own_errors_come_through(open_data
         await database.write(lambda conn: conn.exec_driver_sql("SELECT 43"))
 
 
-async def test_an_io_error_at_commit_ends_the_process_and_refuses_everything(sqlite_url: str) -> None:
-    migrate(sqlite_url)
+async def test_an_io_error_at_commit_ends_the_process_and_refuses_everything(
+    migrated_sqlite_url: str,
+) -> None:
     script = Script()
     script.before.append(sqlite_error(sqlite3.SQLITE_IOERR))
     ended: list[str] = []
     settings = StorageSettings(faults=script, on_fatal=ended.append)
-    async with Database(sqlite_url, kinds=KINDS, settings=settings) as database:
+    async with Database(migrated_sqlite_url, kinds=KINDS, settings=settings) as database:
         first = database.committer.post(Bump("a", "1"))
         await asyncio.sleep(0)
         second = database.committer.post(Bump("a", "2"))
@@ -243,21 +244,21 @@ async def test_an_io_error_at_commit_ends_the_process_and_refuses_everything(sql
     assert len(ended) == 1
 
 
-async def test_an_io_error_at_the_commit_of_maintenance_is_as_final(sqlite_url: str) -> None:
-    migrate(sqlite_url)
+async def test_an_io_error_at_the_commit_of_maintenance_is_as_final(migrated_sqlite_url: str) -> None:
     script = Script()
     script.before.append(sqlite_error(sqlite3.SQLITE_CORRUPT))
-    async with Database(sqlite_url, settings=StorageSettings(faults=script)) as database:
+    async with Database(migrated_sqlite_url, settings=StorageSettings(faults=script)) as database:
         with pytest.raises(Unavailable):
             await database.write(lambda _: None)
 
 
-async def test_equal_requests_to_two_processes_make_one_row_and_get_equal_answers(mariadb_url: str) -> None:
-    migrate(mariadb_url)
+async def test_equal_requests_to_two_processes_make_one_row_and_get_equal_answers(
+    migrated_mariadb_url: str,
+) -> None:
     settings = StorageSettings(lanes=4)
     async with (
-        Database(mariadb_url, kinds=KINDS, settings=settings) as one,
-        Database(mariadb_url, kinds=KINDS, settings=settings) as two,
+        Database(migrated_mariadb_url, kinds=KINDS, settings=settings) as one,
+        Database(migrated_mariadb_url, kinds=KINDS, settings=settings) as two,
     ):
         for place in range(20):
             name = f"race {place}"

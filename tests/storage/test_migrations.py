@@ -78,9 +78,8 @@ def test_sqlite_tables_are_strict(sqlite_url: str) -> None:
     migrate(sqlite_url)
     own = engine(sqlite_url)
     with own.connect() as conn:
-        strict: dict[str, int] = dict(
-            conn.execute(text("SELECT name, strict FROM pragma_table_list")).tuples().all()
-        )
+        found = conn.execute(text("SELECT name, strict FROM pragma_table_list"))
+        strict = {row[0]: row[1] for row in found}
     own.dispose()
     assert {strict[name] for name in metadata.tables} == {1}
 

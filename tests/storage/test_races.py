@@ -9,7 +9,6 @@ import pytest
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done
 from orbit_server.storage.database import Database
-from orbit_server.storage.migrations import migrate
 from orbit_server.storage.settings import StorageSettings
 from tests.storage.ledger import COUNTERS, KINDS, NOTES, Act, Bump, Create, cid, key, note
 from tests.storage.test_committer import rows, value
@@ -18,13 +17,12 @@ ROUNDS = 25
 
 
 @pytest.fixture
-async def two(mariadb_url: str) -> AsyncIterator[tuple[Database, Database]]:
+async def two(migrated_mariadb_url: str) -> AsyncIterator[tuple[Database, Database]]:
     """Two servers over one MariaDB, as two processes would be: they share nothing but the database."""
-    migrate(mariadb_url)
     settings = StorageSettings(lanes=2)
     async with (
-        Database(mariadb_url, kinds=KINDS, settings=settings) as one,
-        Database(mariadb_url, kinds=KINDS, settings=settings) as other,
+        Database(migrated_mariadb_url, kinds=KINDS, settings=settings) as one,
+        Database(migrated_mariadb_url, kinds=KINDS, settings=settings) as other,
     ):
         yield one, other
 

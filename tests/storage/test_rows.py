@@ -119,12 +119,10 @@ async def test_members_are_loaded_by_owner_and_only_live_ones_where_asked(open_d
     assert len(by_owner[cid("a")]) == 2
 
 
-async def test_the_joined_update_finds_its_rows_by_primary_key(mariadb_url: str) -> None:
+async def test_the_joined_update_finds_its_rows_by_primary_key(migrated_mariadb_url: str) -> None:
     """A key of another character set would be compared row by row."""
     from orbit_server.storage.database import Database
-    from orbit_server.storage.migrations import migrate
 
-    migrate(mariadb_url)
     many = [counter(str(place)) for place in range(200)]
 
     def act(conn: Connection) -> Any:
@@ -133,7 +131,7 @@ async def test_the_joined_update_finds_its_rows_by_primary_key(mariadb_url: str)
         text = COUNTERS._sql._join_text((4,), 2)
         return conn.exec_driver_sql(f"EXPLAIN {text}", (many[0].id, 1, many[1].id, 2)).mappings().all()
 
-    async with Database(mariadb_url) as database:
+    async with Database(migrated_mariadb_url) as database:
         plan = {row["table"]: row for row in await database.write(act)}
     assert plan["t"]["type"] == "eq_ref"
     assert plan["t"]["key"] == "PRIMARY"
@@ -189,6 +187,6 @@ def test_pieces_of_rows_keep_order_and_stay_below_the_bound() -> None:
     assert list(chunked([])) == []
 
 
-async def test_a_connection_knows_its_dialect(open_database: Opener, database_url: str) -> None:
+async def test_a_connection_knows_its_dialect(open_database: Opener, migrated_url: str) -> None:
     database = await open_database()
-    assert await database.read(is_sqlite) is database_url.startswith("sqlite")
+    assert await database.read(is_sqlite) is migrated_url.startswith("sqlite")

@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     asked_generation INTEGER,
     PRIMARY KEY (id)
 )
+ WITHOUT ROWID,
  STRICT
 ;
 
@@ -75,6 +76,7 @@ CREATE TABLE IF NOT EXISTS credentials (
     created_by TEXT,
     PRIMARY KEY (id)
 )
+ WITHOUT ROWID,
  STRICT
 ;
 
@@ -105,6 +107,7 @@ CREATE TABLE IF NOT EXISTS definition_pointers (
     last INTEGER NOT NULL,
     PRIMARY KEY (id)
 )
+ WITHOUT ROWID,
  STRICT
 ;
 
@@ -123,6 +126,7 @@ CREATE TABLE IF NOT EXISTS definitions (
     revision INTEGER NOT NULL,
     PRIMARY KEY (id)
 )
+ WITHOUT ROWID,
  STRICT
 ;
 
@@ -202,6 +206,7 @@ CREATE TABLE IF NOT EXISTS inbox (
     created_at INTEGER NOT NULL,
     PRIMARY KEY (id)
 )
+ WITHOUT ROWID,
  STRICT
 ;
 
@@ -258,6 +263,7 @@ CREATE TABLE IF NOT EXISTS instances (
     last INTEGER NOT NULL,
     PRIMARY KEY (id)
 )
+ WITHOUT ROWID,
  STRICT
 ;
 
@@ -284,6 +290,7 @@ CREATE TABLE IF NOT EXISTS namespaces (
     settings TEXT NOT NULL,
     PRIMARY KEY (id)
 )
+ WITHOUT ROWID,
  STRICT
 ;
 
@@ -294,6 +301,7 @@ CREATE TABLE IF NOT EXISTS nodes (
     address TEXT,
     PRIMARY KEY (id)
 )
+ WITHOUT ROWID,
  STRICT
 ;
 
@@ -323,6 +331,7 @@ CREATE TABLE IF NOT EXISTS queues (
     last INTEGER NOT NULL,
     PRIMARY KEY (id)
 )
+ WITHOUT ROWID,
  STRICT
 ;
 
@@ -344,6 +353,7 @@ CREATE TABLE IF NOT EXISTS sessions (
     closed_at INTEGER,
     PRIMARY KEY (id)
 )
+ WITHOUT ROWID,
  STRICT
 ;
 
@@ -386,6 +396,7 @@ CREATE TABLE IF NOT EXISTS signals (
     last INTEGER NOT NULL,
     PRIMARY KEY (id)
 )
+ WITHOUT ROWID,
  STRICT
 ;
 
@@ -425,6 +436,7 @@ CREATE TABLE IF NOT EXISTS steps (
     last INTEGER NOT NULL,
     PRIMARY KEY (id)
 )
+ WITHOUT ROWID,
  STRICT
 ;
 
@@ -510,6 +522,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     last INTEGER NOT NULL,
     PRIMARY KEY (id)
 )
+ WITHOUT ROWID,
  STRICT
 ;
 
