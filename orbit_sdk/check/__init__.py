@@ -6,5 +6,18 @@ server, no clock, no network.
 
 from orbit_sdk.check.checking import check_definition, errors_of
 from orbit_sdk.check.diagnostics import Diagnostic, Place, Related, Severity, SideTable
+from orbit_sdk.check.documents import CheckedDocument, check_document, check_version, refusal
 
-__all__ = ["Diagnostic", "Place", "Related", "Severity", "SideTable", "check_definition", "errors_of"]
+__all__ = [
+    "CheckedDocument",
+    "Diagnostic",
+    "Place",
+    "Related",
+    "Severity",
+    "SideTable",
+    "check_definition",
+    "check_document",
+    "check_version",
+    "errors_of",
+    "refusal",
+]
