@@ -135,6 +135,23 @@ class TaskMachine(RuleBasedStateMachine):
         if move is not None:
             self.apply(move)
 
+    @precondition(lambda self: self.open_attempt() is None and self.settled is None)
+    @rule(level=st.sampled_from(Recovery), one_step=st.booleans())
+    def taken_as_soon_as_possible(self, level: Recovery, one_step: bool) -> None:
+        """The ordinary course, as one step, so that histories get further."""
+        self.now = max(self.now, self.task.due_at or 0)
+        self.time_is_looked_at()
+        self.claimed(level, one_step)
+        if self.open_attempt() is not None:
+            self.start_asked_for()
+
+    @precondition(lambda self: self.runs())
+    @rule(done=st.booleans(), word=st.sampled_from([Said.EXCEPTION, Said.RETRYABLE, Said.NEEDS_VERIFICATION]))
+    def interrupted(self, done: bool, word: Said) -> None:
+        if done:
+            self.effect_made()
+        self.reported(Report(word, error="{}", digest="u"))
+
     @precondition(lambda self: self.runs())
     @rule()
     def lease_renewed(self) -> None:
