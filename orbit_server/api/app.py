@@ -59,12 +59,12 @@ class OrbitApp(Quart):
         """Serve a row of the table; hand the rest to the framework."""
         found = self._router.find(request.method, request.path)
         if found is None:
-            return cast(ResponseTypes, await super().handle_request(request))
+            return await super().handle_request(request)
         route, texts = found
         server = self._server
         request_id = random_hex(32)
         began_us = server.clock.monotonic_us()
-        server.health.requests += 1
+        server.health.enter()
         try:
             response = await self._serve(request, request_id, route, texts)
         except asyncio.CancelledError:
@@ -77,7 +77,7 @@ class OrbitApp(Quart):
             log.exception("request failed", extra={"request_id": request_id, "route": route.path})
             response = self._failed(request_id, route, _internal(error))
         finally:
-            server.health.requests -= 1
+            server.health.leave()
         took_us = server.clock.monotonic_us() - began_us
         server.http.answers[route.method, route.path, response.status_code] += 1
         server.http.took_us[route.method, route.path] += took_us

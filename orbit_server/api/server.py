@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -28,6 +29,19 @@ class Health:
     draining: bool = False
     requests: int = 0
     """In work at this moment."""
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while no request is in work, once there was one."""
+
+    def enter(self) -> None:
+        """A request begins."""
+        self.requests += 1
+        self.idle.clear()
+
+    def leave(self) -> None:
+        """A request has ended."""
+        self.requests -= 1
+        if not self.requests:
+            self.idle.set()
 
 
 @dataclass(slots=True)

@@ -1,1 +1,1 @@
-"""Background work, one small file each, all of one shape."""
+"""Background work: one small file per kind, all of one shape (`Loop`), run by one runner."""

@@ -94,7 +94,7 @@ class Rights:
         if beyond:
             raise PermissionDenied(f"this credential cannot give what it lacks: {', '.join(beyond)}")
 
-    def to_json(self) -> Json:
+    def to_json(self) -> dict[str, Json]:
         return {
             "permissions": list(self.permissions),
             "submit_queues": list(self.submit_queues),

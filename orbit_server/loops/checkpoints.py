@@ -1,0 +1,33 @@
+"""Advances that stopped at their budget and wait to be continued."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from orbit_server.clock import Clock, new_seed
+from orbit_server.loops.loop import Loop, Report
+from orbit_server.storage.database import Database
+from orbit_server.weave.instances.running import Weave
+from orbit_server.weave.instances.sweep import sweep_advances
+
+NAME: Final = "checkpoints"
+_BITES: Final = 20
+
+
+def checkpoints(database: Database, weave: Weave, clock: Clock, interval_ms: int) -> Loop:
+    """The loop."""
+
+    async def run_once(_at: int) -> Report:
+        seen = moved = failed = 0
+        after = None
+        for _ in range(_BITES):
+            report = await sweep_advances(database, weave, lambda: new_seed(clock), after=after)
+            seen += report.found
+            moved += report.moved
+            failed += report.failed
+            after = report.last
+            if after is None:
+                return Report(seen, moved, failed)
+        return Report(seen, moved, failed, more=True)
+
+    return Loop(NAME, run_once, interval_ms)

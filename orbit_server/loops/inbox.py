@@ -1,0 +1,33 @@
+"""Results that workflows have not seen in the transaction that stored them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from orbit_server.clock import Clock, new_seed
+from orbit_server.loops.loop import Loop, Report
+from orbit_server.storage.database import Database
+from orbit_server.weave.inbox.sweep import sweep_inbox
+from orbit_server.weave.instances.running import Weave
+
+NAME: Final = "inbox"
+_BITES: Final = 20
+
+
+def inbox(database: Database, weave: Weave, clock: Clock, interval_ms: int) -> Loop:
+    """The loop. It pages past rows that could not be applied, and meets them again in its next run."""
+
+    async def run_once(_at: int) -> Report:
+        seen = moved = failed = 0
+        after = None
+        for _ in range(_BITES):
+            report = await sweep_inbox(database, weave, lambda: new_seed(clock), after=after)
+            seen += report.found
+            moved += report.applied
+            failed += report.failed
+            after = report.last
+            if after is None:
+                return Report(seen, moved, failed)
+        return Report(seen, moved, failed, more=True)
+
+    return Loop(NAME, run_once, interval_ms)
