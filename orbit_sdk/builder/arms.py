@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from orbit_sdk.builder.express import Target, express, express_freely
-from orbit_sdk.builder.refs import Condition, Expr, Ref, RefData, ref_data
-from orbit_sdk.builder.trace import ArmFailed, OpenExit, Scope, Trace
+from orbit_sdk.builder.graph import ArmFailed, Expr, OpenExit, Scope
+from orbit_sdk.builder.refs import Condition, Ref, RefData, ref_data
+from orbit_sdk.builder.trace import Trace
 from orbit_sdk.handlers.declaration import Handler
 from orbit_sdk.handlers.problems import BuildError
 from orbit_sdk.handlers.type_schemas import Schema, union

@@ -13,8 +13,9 @@ from orbit_sdk.builder.arms import check_arm, meet, run_arm
 from orbit_sdk.builder.conditions import as_condition, constant_of, model_of
 from orbit_sdk.builder.current import current_trace
 from orbit_sdk.builder.express import use
-from orbit_sdk.builder.refs import Expr, Ref, RefData, ref_data
-from orbit_sdk.builder.trace import OpenExit, Scope, Trace
+from orbit_sdk.builder.graph import Expr, OpenExit, Scope
+from orbit_sdk.builder.refs import Ref, RefData, ref_data
+from orbit_sdk.builder.trace import Trace
 from orbit_sdk.check.narrow import Known, certain, proofs
 from orbit_sdk.definition import expressions
 from orbit_sdk.handlers.problems import Place, caller_place

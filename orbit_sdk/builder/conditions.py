@@ -13,8 +13,9 @@ from pydantic import TypeAdapter
 from orbit_sdk.builder import shapes
 from orbit_sdk.builder.current import current_trace
 from orbit_sdk.builder.express import use
-from orbit_sdk.builder.refs import Condition, ConditionData, Expr, Ref, condition_data, ref_data
-from orbit_sdk.builder.trace import Scope, Trace, near
+from orbit_sdk.builder.graph import Expr, Scope
+from orbit_sdk.builder.refs import Condition, ConditionData, Ref, condition_data, ref_data
+from orbit_sdk.builder.trace import Trace, near
 from orbit_sdk.definition.expressions import Condition as ConditionModel
 from orbit_sdk.handlers.type_schemas import Schema
 from orbit_sdk.values.json_strict import Json
@@ -42,10 +43,9 @@ def model_of(expr: Expr) -> ConditionModel:
     return _MODEL.validate_python(expr)
 
 
-def compare(operator: str, ref: Ref, other: object) -> Condition:
+def compare(trace: Trace, operator: str, ref: Ref, other: object) -> Condition:
     """`ref == other` and its kin."""
     data = ref_data(ref)
-    trace = data.trace
     left = use(trace, ref, "the comparison")
     if other is None:
         if operator not in ("eq", "ne"):
@@ -159,10 +159,8 @@ def as_condition(trace: Trace, value: object, where: str) -> ConditionData:
     )
 
 
-def join(operator: str, left: object, right: object) -> Condition:
+def join(trace: Trace, operator: str, left: object, right: object) -> Condition:
     """`a & b`, `a | b`."""
-    owner = left if isinstance(left, Ref | Condition) else right
-    trace = ref_data(owner).trace if isinstance(owner, Ref) else condition_data(cast(Condition, owner)).trace
     return _joined(trace, operator, [left, right], "`&`" if operator == "and" else "`|`")
 
 

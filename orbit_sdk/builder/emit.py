@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from orbit_sdk.builder.trace import Draft, OpenExit, Trace
+from orbit_sdk.builder.graph import Draft, OpenExit
+from orbit_sdk.builder.trace import Trace
 from orbit_sdk.check.diagnostics import Place
 from orbit_sdk.handlers.problems import function_place
 from orbit_sdk.values.json_strict import Json

@@ -17,7 +17,8 @@ import typing_extensions
 from pydantic import BaseModel, ValidationError
 
 from orbit_sdk.builder import shapes
-from orbit_sdk.builder.refs import Condition, Expr, Ref, condition_data, ref_data
+from orbit_sdk.builder.graph import Expr
+from orbit_sdk.builder.refs import Condition, Ref, condition_data, ref_data
 from orbit_sdk.builder.trace import Trace, near
 from orbit_sdk.errors import InvalidArgument
 from orbit_sdk.handlers.declaration import Handler

@@ -9,7 +9,8 @@ from typing_extensions import TypeVar
 
 from orbit_sdk.builder.arms import End, check_arm, lift, run_arm
 from orbit_sdk.builder.current import current_trace
-from orbit_sdk.builder.trace import Draft, OpenExit, Scope, Trace
+from orbit_sdk.builder.graph import Draft, OpenExit, Scope
+from orbit_sdk.builder.trace import Trace
 from orbit_sdk.handlers.problems import caller_place
 
 __all__ = ["OnArmFailure", "parallel"]

@@ -13,11 +13,12 @@ from orbit_sdk.builder.conditions import constant_of
 from orbit_sdk.builder.current import current_trace
 from orbit_sdk.builder.durations import milliseconds
 from orbit_sdk.builder.express import Target
+from orbit_sdk.builder.graph import OpenExit, Scope
 from orbit_sdk.builder.guards import is_whole
 from orbit_sdk.builder.refs import Ref, RefData, ref_data
 from orbit_sdk.builder.signals import SignalMatch, match_key, register_signal
 from orbit_sdk.builder.steps import failure_arm, work_policy
-from orbit_sdk.builder.trace import Captured, OpenExit, Scope, Trace
+from orbit_sdk.builder.trace import Captured, Trace
 from orbit_sdk.handlers.options import FailurePolicy
 from orbit_sdk.handlers.type_schemas import Schema
 from orbit_sdk.values.defaults import DEFAULTS

@@ -8,25 +8,53 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, Protocol
 
+from orbit_sdk.builder.graph import Expr, Scope
+from orbit_sdk.handlers.problems import BuildError
 from orbit_sdk.handlers.type_schemas import Schema
-from orbit_sdk.values.json_strict import Json
 
-if TYPE_CHECKING:
-    from orbit_sdk.builder.trace import Scope, Trace
+__all__ = ["Condition", "ConditionData", "Owner", "Ref", "RefData", "condition_data", "ref_data"]
 
-__all__ = ["Condition", "ConditionData", "Expr", "Ref", "RefData", "condition_data", "ref_data"]
 
-Expr: TypeAlias = dict[str, Json]
-"""An expression or condition in the form of the definition."""
+class Owner(Protocol):
+    """What a reference asks of the build it belongs to (a `Trace`)."""
+
+    @property
+    def name(self) -> str:
+        """The workflow."""
+        ...
+
+    def refuse(self, code: str, found: str, instead: str) -> BuildError:
+        """Remember a misuse and give the error to raise."""
+        ...
+
+    def field(self, data: RefData, name: str) -> Any:
+        """`ref.name`."""
+        ...
+
+    def item(self, data: RefData, key: object) -> Any:
+        """`ref[key]`."""
+        ...
+
+    def label(self, data: RefData) -> str:
+        """`<ref input.job_id: string>`."""
+        ...
+
+    def compare(self, operator: str, ref: Ref, other: object) -> Any:
+        """`ref == other` and its kin."""
+        ...
+
+    def join(self, operator: str, left: object, right: object) -> Any:
+        """`left & right`, `left | right`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class RefData:
     """What a reference knows: its expression, its type, and the arm it was made in."""
 
-    trace: Trace
+    trace: Owner
     expr: Expr
     schema: Schema
     scope: Scope
@@ -40,7 +68,7 @@ class RefData:
 class ConditionData:
     """What a condition knows; `scope` is the innermost arm of the references in it."""
 
-    trace: Trace
+    trace: Owner
     expr: Expr
     scope: Scope
 
@@ -81,16 +109,16 @@ class Condition:
         object.__setattr__(self, "_orbit", data)
 
     def __and__(self, other: object) -> Any:
-        return _join("and", self, other)
+        return condition_data(self).trace.join("and", self, other)
 
     def __or__(self, other: object) -> Any:
-        return _join("or", self, other)
+        return condition_data(self).trace.join("or", self, other)
 
     def __rand__(self, other: object) -> Any:
-        return _join("and", other, self)
+        return condition_data(self).trace.join("and", other, self)
 
     def __ror__(self, other: object) -> Any:
-        return _join("or", other, self)
+        return condition_data(self).trace.join("or", other, self)
 
     def __repr__(self) -> str:
         return f"<condition {condition_data(self).expr}>"
@@ -133,34 +161,34 @@ class Ref:
         return self
 
     def __eq__(self, other: object) -> Any:
-        return _compare("eq", self, other)
+        return ref_data(self).trace.compare("eq", self, other)
 
     def __ne__(self, other: object) -> Any:
-        return _compare("ne", self, other)
+        return ref_data(self).trace.compare("ne", self, other)
 
     def __lt__(self, other: object) -> Any:
-        return _compare("lt", self, other)
+        return ref_data(self).trace.compare("lt", self, other)
 
     def __le__(self, other: object) -> Any:
-        return _compare("le", self, other)
+        return ref_data(self).trace.compare("le", self, other)
 
     def __gt__(self, other: object) -> Any:
-        return _compare("gt", self, other)
+        return ref_data(self).trace.compare("gt", self, other)
 
     def __ge__(self, other: object) -> Any:
-        return _compare("ge", self, other)
+        return ref_data(self).trace.compare("ge", self, other)
 
     def __and__(self, other: object) -> Any:
-        return _join("and", self, other)
+        return ref_data(self).trace.join("and", self, other)
 
     def __or__(self, other: object) -> Any:
-        return _join("or", self, other)
+        return ref_data(self).trace.join("or", self, other)
 
     def __rand__(self, other: object) -> Any:
-        return _join("and", other, self)
+        return ref_data(self).trace.join("and", other, self)
 
     def __ror__(self, other: object) -> Any:
-        return _join("or", other, self)
+        return ref_data(self).trace.join("or", other, self)
 
     __bool__ = _refusing("TRUTH_VALUE", "the truth was asked of", _BRANCH)
     __hash__ = _refusing("HASH", "a hash (a dict key, a set member) was asked of", _BRANCH)
@@ -211,15 +239,3 @@ for _name in _ARITHMETIC:
     setattr(Ref, f"__{_name}__", _method)
     if _name not in ("bytes", "reversed"):
         setattr(Condition, f"__{_name}__", _method)
-
-
-def _compare(operator: str, ref: Ref, other: object) -> Any:
-    from orbit_sdk.builder.conditions import compare
-
-    return compare(operator, ref, other)
-
-
-def _join(operator: str, left: object, right: object) -> Any:
-    from orbit_sdk.builder.conditions import join
-
-    return join(operator, left, right)

@@ -13,10 +13,11 @@ from orbit_sdk.builder.arms import End
 from orbit_sdk.builder.current import current_trace
 from orbit_sdk.builder.durations import milliseconds
 from orbit_sdk.builder.express import Target, express_freely
+from orbit_sdk.builder.graph import Expr, OpenExit
 from orbit_sdk.builder.guards import is_text
-from orbit_sdk.builder.refs import Expr, Ref, RefData, ref_data
+from orbit_sdk.builder.refs import Ref, RefData, ref_data
 from orbit_sdk.builder.steps import failure_arm, review_guide
-from orbit_sdk.builder.trace import OpenExit, Trace
+from orbit_sdk.builder.trace import Trace
 from orbit_sdk.handlers.options import FailurePolicy, Guide
 from orbit_sdk.handlers.problems import BuildError, Problem, caller_place
 from orbit_sdk.handlers.type_schemas import Schema

@@ -8,9 +8,10 @@ from typing import Any
 from orbit_sdk.builder.arms import End, meet, run_arm
 from orbit_sdk.builder.durations import milliseconds
 from orbit_sdk.builder.express import Target, express
+from orbit_sdk.builder.graph import Expr, OpenExit, Scope
 from orbit_sdk.builder.guards import is_whole
-from orbit_sdk.builder.refs import Expr, Ref, RefData
-from orbit_sdk.builder.trace import Captured, OpenExit, Scope, Trace, near
+from orbit_sdk.builder.refs import Ref, RefData
+from orbit_sdk.builder.trace import Arguments, Captured, Trace, near
 from orbit_sdk.handlers.declaration import Handler
 from orbit_sdk.handlers.options import Guide, Retry, StepOptions
 from orbit_sdk.handlers.problems import BuildError
@@ -22,7 +23,6 @@ from orbit_sdk.values.json_strict import Json
 __all__ = ["declare_step", "failure_arm", "register_handler", "review_guide", "work_policy"]
 
 AnyHandler = Handler[..., Any]
-Arguments = tuple[tuple[object, ...], Mapping[str, object]]
 OWN_CODES = ("ATTEMPTS_EXHAUSTED", "EXPIRED")
 """Definite failures that Orbit itself reports, beside a handler's own."""
 

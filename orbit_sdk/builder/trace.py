@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from orbit_sdk.builder import shapes
+from orbit_sdk.builder.graph import Draft, Expr, OpenExit, Scope
 from orbit_sdk.builder.guards import is_text
-from orbit_sdk.builder.refs import Expr, Ref, RefData
-from orbit_sdk.check.narrow import Certain, Known, certain
+from orbit_sdk.builder.refs import Owner, Ref, RefData
+from orbit_sdk.check.narrow import Certain, certain
 from orbit_sdk.definition import expressions
 from orbit_sdk.handlers.declaration import Handler
 from orbit_sdk.handlers.options import StepOptions
@@ -27,64 +28,11 @@ from orbit_sdk.handlers.type_schemas import Schema, TypeBook, TypeRefused
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.names import RESERVED_KEYS, is_step_key
 
-__all__ = ["ArmFailed", "Draft", "OpenExit", "Scope", "Trace", "near"]
+__all__ = ["Captured", "Language", "Trace", "near"]
 
 
-class ArmFailed(BaseException):
-    """Unwinds an arm that ended with `fail()`. No `Exception`: a broad `except` must not go on after it."""
-
-
-@dataclass(eq=False, slots=True)
-class Draft:
-    """A node on its way: its body without exits, and where its exits lead so far."""
-
-    kind: str
-    key: str
-    body: dict[str, Any]
-    place: Place | None
-    exits: dict[str, Draft] = field(default_factory=dict)
-    inputs: list[tuple[OpenExit, Expr]] = field(default_factory=list)
-    """Of a MERGE: one value per incoming edge."""
-    join: Draft | None = None
-    """Of a PARALLEL: where its arms meet."""
-    case_places: list[Place | None] = field(default_factory=list)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class OpenExit:
-    """An exit that does not lead anywhere yet."""
-
-    draft: Draft
-    exit: str
-
-
-@dataclass(eq=False, slots=True)
-class Scope:
-    """An arm, or the whole workflow: what is made in it can be used in it and inside it only."""
-
-    name: str
-    parent: Scope | None
-    open: list[OpenExit]
-    known: frozenset[Known] = frozenset()
-    made: int = 0
-
-    def reaches(self, other: Scope) -> bool:
-        """Whether something made in `other` can be used here."""
-        scope: Scope | None = self
-        while scope is not None:
-            if scope is other:
-                return True
-            scope = scope.parent
-        return False
-
-    def all_known(self) -> frozenset[Known]:
-        """What is certain here, by this arm's condition and those around it."""
-        known = self.known
-        scope = self.parent
-        while scope is not None:
-            known |= scope.known
-            scope = scope.parent
-        return known
+Arguments = tuple[tuple[object, ...], Mapping[str, object]]
+"""Positional and named arguments of a call."""
 
 
 @dataclass(slots=True)
@@ -97,12 +45,22 @@ class Captured:
     ref: Ref
 
 
+@dataclass(frozen=True, slots=True)
+class Language:
+    """What the trace hands on: how a call becomes a step, and operators become conditions."""
+
+    declare_step: Callable[[Trace, Handler[..., Any], Arguments, StepOptions], Any]
+    compare: Callable[[Trace, str, Ref, object], Any]
+    join: Callable[[Trace, str, object, object], Any]
+
+
 class Trace:
     """The builder behind one run of one workflow function (a `Recorder` for handlers)."""
 
-    def __init__(self, name: str, on_failure: str) -> None:
+    def __init__(self, name: str, on_failure: str, language: Language) -> None:
         self.name = name
         self.on_failure = on_failure
+        self.language = language
         self.book = TypeBook()
         self.handlers: dict[str, Handler[..., Any]] = {}
         self.handler_schemas: dict[str, tuple[dict[str, Schema], Schema]] = {}
@@ -213,7 +171,15 @@ class Trace:
         """A reference made here."""
         return Ref(RefData(self, expr, schema, self.scope, signal))
 
-    def check_current(self, owner: Trace, what: str) -> None:
+    def compare(self, operator: str, ref: Ref, other: object) -> Any:
+        """`ref == other` and its kin."""
+        return self.language.compare(self, operator, ref, other)
+
+    def join(self, operator: str, left: object, right: object) -> Any:
+        """`left & right`, `left | right`."""
+        return self.language.join(self, operator, left, right)
+
+    def check_current(self, owner: Owner, what: str) -> None:
         """Refuse something that belongs to another workflow, or to one whose function has ended."""
         if owner is not self:
             raise self.refuse(
@@ -295,9 +261,7 @@ class Trace:
         options: StepOptions,
     ) -> Any:
         """Declare a step and give the reference to its result."""
-        from orbit_sdk.builder.steps import declare_step
-
-        return declare_step(self, handler, (args, kwargs), options)
+        return self.language.declare_step(self, handler, (args, kwargs), options)
 
 
 _INSIDE = "use references only inside the workflow function"

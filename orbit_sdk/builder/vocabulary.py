@@ -14,9 +14,10 @@ from orbit_sdk.builder import shapes
 from orbit_sdk.builder.current import current_trace
 from orbit_sdk.builder.express import express_fields, record_fields
 from orbit_sdk.builder.express import use as use_ref
+from orbit_sdk.builder.graph import ArmFailed
 from orbit_sdk.builder.guards import is_text
 from orbit_sdk.builder.refs import Ref, RefData, ref_data
-from orbit_sdk.builder.trace import ArmFailed, Trace
+from orbit_sdk.builder.trace import Trace
 from orbit_sdk.handlers.type_fields import is_record
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.names import is_error_code

@@ -13,10 +13,13 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 from typing_extensions import TypeVar
 
+from orbit_sdk.builder.conditions import compare, join
 from orbit_sdk.builder.emit import WHOLE, document_parts, source_places
 from orbit_sdk.builder.express import Target, express
+from orbit_sdk.builder.graph import ArmFailed
 from orbit_sdk.builder.refs import Condition, Ref
-from orbit_sdk.builder.trace import ArmFailed, Trace
+from orbit_sdk.builder.steps import declare_step
+from orbit_sdk.builder.trace import Language, Trace
 from orbit_sdk.builder.verdict import judge
 from orbit_sdk.check.diagnostics import Diagnostic, Place
 from orbit_sdk.definition.models import Definition, definition_digest, load_definition
@@ -47,6 +50,9 @@ class Compiled:
     warnings: tuple[Diagnostic, ...] = ()
 
 
+_LANGUAGE = Language(declare_step, compare, join)
+
+
 class Workflow(Generic[In, Out]):
     """A declared workflow. Nothing is compiled, and no type is looked at, before it is asked for."""
 
@@ -64,7 +70,7 @@ class Workflow(Generic[In, Out]):
 
     def compile(self) -> Compiled:
         """Run the function once and check what came out. Raises BuildError with every misuse."""
-        trace = Trace(self.id, self.on_failure)
+        trace = Trace(self.id, self.on_failure, _LANGUAGE)
         parts = self._record(trace)
         document: dict[str, Json] = {"schema_version": 1, "id": self.id, "version": self.version, **parts}
         for name in ("title", "description"):

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from orbit_sdk.handlers.declaration import Handler
-    from orbit_sdk.handlers.options import StepOptions
-    from orbit_sdk.handlers.problems import BuildError
+from orbit_sdk.handlers.options import StepOptions
+from orbit_sdk.handlers.problems import BuildError
 
 __all__ = ["RECORDER", "Recorder"]
 
@@ -23,12 +21,12 @@ class Recorder(Protocol):
 
     def step(
         self,
-        handler: Handler[..., Any],
+        handler: Any,
         args: tuple[object, ...],
         kwargs: Mapping[str, object],
         options: StepOptions,
     ) -> Any:
-        """Declare a step and give the reference to its result."""
+        """Declare a step that runs `handler` (a `Handler`) and give the reference to its result."""
         ...
 
     def refuse(self, code: str, found: str, instead: str) -> BuildError:

@@ -166,8 +166,8 @@ class TypeBook:
         for item in fields_of(kind, where):
             path = f"{kind.__name__}.{item.name}"
             properties[item.name] = inner = self._annotated(item.annotation, item.extras, path)
-            # What the SDK writes is complete; an absent property reads as null. So a property may only be
-            # absent where null is what its default means; then references never differ from the declared type.
+            # What the SDK writes is complete, and an absent property reads as null: so a property may only
+            # be absent where its default is null, and references never differ from the declared type.
             if not (item.left_out or (item.default is None and _takes_null(inner))):
                 required.append(item.name)
         schema: Schema = {"type": "object"}

@@ -1,4 +1,4 @@
-"""A job that is prepared, reviewed, submitted and followed until its receipt: every construct in its usual place."""
+"""A job that is prepared, reviewed, submitted and followed until its receipt: each construct at work."""
 
 from datetime import timedelta
 from typing import Literal
@@ -78,7 +78,7 @@ def external_job(job: Job) -> Outcome:
     )
 
     def approved() -> Outcome:
-        sent = submit.options(on_failure=lambda failure: orbit.fail("REFUSED", "the channel refused"))(
+        sent = submit.options(on_failure=lambda _failure: orbit.fail("REFUSED", "the channel refused"))(
             prepared.path, urgency=5
         )
         final = orbit.poll(
@@ -89,7 +89,7 @@ def external_job(job: Job) -> Outcome:
             pending={"processing"},
             succeeded={"done"},
             failed={"rejected"},
-            on_failed=lambda s: orbit.fail("REJECTED", "the channel rejected the job"),
+            on_failed=lambda _status: orbit.fail("REJECTED", "the channel rejected the job"),
             final_signal=RECEIPT.match(sent.operation_id),
         )
         return orbit.build(Outcome, receipt=final.receipt)

@@ -97,9 +97,9 @@ def sell(order: Order) -> Receipt:
     approval = APPROVAL.wait(match=order.order_id, timeout=timedelta(days=1), on_timeout="REVIEW")
     assert_type(approval, Approval)
     assert_type(APPROVAL.meta(approval).actor, str)
-    noted = orbit.when_some(order.note, lambda note: look(note))
+    noted = orbit.when_some(order.note, lambda note: look(number=note))
     assert_type(noted, Receipt | None)
-    some = orbit.when_some(order.note, lambda note: look(note), lambda: look("none"))
+    some = orbit.when_some(order.note, lambda note: look(number=note), lambda: look("none"))
     assert_type(some, Receipt)
     final = orbit.poll(
         lambda: look(charged.number),

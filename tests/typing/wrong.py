@@ -14,7 +14,7 @@ def wrong(job: Job) -> Outcome:
     submit()  # wrong: missing argument
     submit("a", hurry=1)  # wrong: unknown argument
     submit.options(max_retries=3)("a")  # wrong: unknown option
-    prepare(job).paht  # wrong: unknown field
+    print(prepare(job).paht)  # wrong: unknown field
     REVIEW.wait(match="a", timeout=timedelta(1))  # wrong: no on_timeout
     orbit.sleep(5)  # wrong: no unit
     orbit.build(Outcome, recipt=None)  # wrong: unknown field
