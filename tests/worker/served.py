@@ -74,7 +74,7 @@ class Served(House):
         return credential_id not in self.revoked
 
     @property
-    def url(self) -> str:
+    def http_url(self) -> str:
         return f"http://{self.address}"
 
     @asynccontextmanager

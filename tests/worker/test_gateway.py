@@ -333,7 +333,7 @@ async def work(ctx: TaskContext, n: int) -> dict[str, int]:
 
 
 async def test_the_worker_of_the_sdk_does_a_hundred_tasks(house: Served) -> None:
-    worker = Worker(house.url, "good", [work], slots=8)
+    worker = Worker(house.http_url, "good", [work], slots=8)
     run = asyncio.ensure_future(worker.run(signals=False))
     ids = [await house.submit(parameters={"n": n}) for n in range(100)]
     for n, task_id in enumerate(ids):
