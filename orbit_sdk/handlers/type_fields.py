@@ -14,7 +14,7 @@ from pydantic import BaseModel, PydanticUndefinedAnnotation
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-__all__ = ["MISSING", "RecordField", "TypeRefused", "fields_of", "is_record", "type_name"]
+__all__ = ["MISSING", "RecordField", "TypeRefused", "alias_value", "fields_of", "is_record", "type_name"]
 
 MISSING: Any = object()
 """No default."""
@@ -68,6 +68,14 @@ def fields_of(kind: type[Any], where: str) -> list[RecordField]:
         keys = kind.__required_keys__
         return [RecordField(name, hint, left_out=name not in keys) for name, hint in hints.items()]
     return list(_of_dataclass(kind, where))
+
+
+def alias_value(alias: typing_extensions.TypeAliasType, where: str) -> Any:
+    """What an alias stands for, names in quotes resolved in the alias's own module."""
+    holder = type(
+        "Holder", (), {"__annotations__": {"value": alias.__value__}, "__module__": alias.__module__}
+    )
+    return _hints(holder, where)["value"]
 
 
 def _of_model(kind: type[BaseModel], where: str) -> Iterator[RecordField]:

@@ -21,7 +21,7 @@ import pydantic
 import typing_extensions
 
 from orbit_sdk.handlers.constraints import constrained, is_sensitive
-from orbit_sdk.handlers.type_fields import TypeRefused, fields_of, is_record, type_name
+from orbit_sdk.handlers.type_fields import TypeRefused, alias_value, fields_of, is_record, type_name
 from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.json_strict import Json
 
@@ -126,7 +126,7 @@ class TypeBook:
             return {"$ref": f"#/types/{name}"}
         self._open_aliases[id(alias)] = False
         try:
-            schema = self.schema(alias.__value__, where)
+            schema = self.schema(alias_value(alias, where), where)
         finally:
             recursive = self._open_aliases.pop(id(alias))
         if not recursive:

@@ -257,7 +257,11 @@ def test_importing_the_sdk_stays_light() -> None:
         "print(sorted(heavy & before), 'pydantic' in before, sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.strip() == "[] False []"
 
@@ -266,4 +270,4 @@ def test_every_public_name_can_be_reached_and_no_other() -> None:
     assert [name for name in orbit.__all__ if not hasattr(orbit, name)] == []
     assert set(orbit.__all__) <= set(dir(orbit))
     with pytest.raises(AttributeError, match="nothing_of_that_name"):
-        _ = orbit.nothing_of_that_name  # type: ignore[attr-defined]
+        _ = orbit.nothing_of_that_name
