@@ -53,6 +53,7 @@ class Done(Generic[A_co]):
     The answer of a command with a key is stored with it and must be JSON (dict, list, str, int, bool, None);
     an equal request gets it again, whenever it comes. `subject_id` is the id of what was created.
     `follow_ups` run in the same group; a follow-up that is refused, misses a row or fails is only dropped.
+    Follow-ups and companions are answered to nobody and have no key of their own.
     """
 
     answer: A_co

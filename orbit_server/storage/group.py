@@ -30,7 +30,7 @@ from orbit_server.storage.commands import (
     Outcome,
     Refused,
 )
-from orbit_server.storage.idempotency import KeyKind, KeyRow, key_row, probe_row, stored_answer
+from orbit_server.storage.idempotency import KeyRow, KeyStore, key_row, probe_row, stored_answer
 from orbit_server.storage.kinds import Kind
 
 log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class GroupRunner:
     def __init__(
         self,
         kinds: Iterable[Kind[Any]],
-        keys: KeyKind,
+        keys: KeyStore,
         *,
         now: Callable[[Connection], int],
         monotonic_us: Callable[[], int],

@@ -7,8 +7,9 @@ created has been gone for long, the row keeps its bare digest: the same request 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
@@ -34,13 +35,26 @@ class KeyRow:
     expires_at: int | None = None
 
 
+class KeyStore(Protocol):
+    """Where keys are kept. They are inserted last, sorted; one that only proves absence is removed again."""
+
+    def load(self, conn: Connection, ids: Sequence[Id]) -> Mapping[Id, KeyRow]: ...
+
+    def save(
+        self, conn: Connection, inserted: Sequence[KeyRow], changed: Sequence[tuple[KeyRow, KeyRow]]
+    ) -> None: ...
+
+    def remove(self, conn: Connection, ids: Sequence[Id]) -> None: ...
+
+
 class KeyKind(RowKind[KeyRow]):
-    """Keys are inserted last, sorted; a key that must only prove that no other is on its way is removed."""
+    """The stored keys; also a kind like any other, for what keeps or ends them."""
 
     def __init__(self) -> None:
         super().__init__("idempotency", LockOrder.RECORDS + 1, tables.idempotency, KeyRow)
 
-    def remove(self, conn: Connection, ids: list[Id]) -> None:
+    def remove(self, conn: Connection, ids: Sequence[Id]) -> None:
+        """Delete keys by id."""
         self._sql.delete(conn, ids)
 
 

@@ -136,9 +136,10 @@ class MySqlLane:
         conn, self._conn = self._conn, None
         if conn is None:
             return
-        with contextlib.suppress(Exception):
-            if not gently:
+        if not gently:
+            with contextlib.suppress(Exception):
                 await conn.invalidate()
+        with contextlib.suppress(Exception):
             await conn.close()
 
 
