@@ -1,12 +1,10 @@
-"""What runs around a server: is it alive, is it ready, how is it doing, what does it offer."""
+"""What runs around a server: is it alive, is it ready, how is it doing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-import orjson
 from sqlalchemy import Connection, text
 
 from orbit_sdk.errors import OrbitError, Unavailable
@@ -54,20 +52,8 @@ async def metrics(call: Call) -> Any:
     return Raw(exposition(call.server).encode(), "text/plain; version=0.0.4; charset=utf-8")
 
 
-async def openapi(_call: Call) -> Any:
-    return Raw(_openapi_bytes(), "application/json")
-
-
-@cache
-def _openapi_bytes() -> bytes:
-    from orbit_server.api.openapi import openapi_document
-
-    return orjson.dumps(openapi_document())
-
-
 ROUTES = (
     Route("GET", "/healthz", None, Healthy, healthz, "Whether the process is alive"),
     Route("GET", "/readyz", None, Ready, readyz, "Whether the server takes requests"),
     Route("GET", "/metrics", None, None, metrics, "Figures for Prometheus"),
-    Route("GET", "/openapi.json", None, None, openapi, "This interface as OpenAPI"),
 )

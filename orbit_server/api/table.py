@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import cache
+from typing import Any, Final
+
+import orjson
 
 from orbit_server.api import (
     control,
@@ -16,7 +19,20 @@ from orbit_server.api import (
     workers,
     workflows,
 )
+from orbit_server.api.call import Call
+from orbit_server.api.openapi import openapi_document
+from orbit_server.api.operations import Raw
 from orbit_server.api.routes import Route
+
+
+async def _openapi(_call: Call) -> Any:
+    return Raw(_openapi_bytes(), "application/json")
+
+
+@cache
+def _openapi_bytes() -> bytes:
+    return orjson.dumps(openapi_document(ROUTES))
+
 
 ROUTES: Final[tuple[Route, ...]] = (
     *definitions.ROUTES,
@@ -29,4 +45,5 @@ ROUTES: Final[tuple[Route, ...]] = (
     *credentials.ROUTES,
     *workers.ROUTES,
     *operations.ROUTES,
+    Route("GET", "/openapi.json", None, None, _openapi, "This interface as OpenAPI"),
 )
