@@ -96,7 +96,7 @@ def parse_json(data: bytes | str, *, max_bytes: int, max_depth: int = DEFAULT_LI
         raise InvalidArgument.at("$", reason) from None
     except RecursionError:
         raise InvalidArgument.at("$", f"is nested deeper than {max_depth}") from None
-    if reader.bad or _needs_walk(text, max_depth):
+    if reader.bad or _needs_walk(text, value, max_depth):
         _refuse(value, max_depth)
     return value
 
@@ -119,9 +119,19 @@ def _text_of(data: bytes | str, max_bytes: int) -> str:
     return text
 
 
-def _needs_walk(text: str, max_depth: int) -> bool:
-    """Only a text that could hold something bad is walked; most documents cannot."""
-    return text.count("{") + text.count("[") > max_depth or _SUSPECT_TEXT.search(text) is not None
+def _needs_walk(text: str, value: object, max_depth: int) -> bool:
+    """Only a document that could hold something bad is walked in full; most could not."""
+    if _SUSPECT_TEXT.search(text) is not None:
+        return True
+    return text.count("{") + text.count("[") > max_depth and _is_deeper(value, max_depth)
+
+
+def _is_deeper(value: object, depth_left: int) -> bool:
+    """Whether containers are nested deeper; looks at nothing else, for long flat documents come often."""
+    inner = value.values() if type(value) is dict else value if type(value) is list else ()
+    if depth_left == 0:
+        return True
+    return any(type(item) in (dict, list) and _is_deeper(item, depth_left - 1) for item in inner)
 
 
 def _refuse(value: object, max_depth: int) -> None:
