@@ -1,6 +1,7 @@
 """Every misuse is refused while the workflow is built: a code, the author's line, what to write instead."""
 
-# mypy: ignore-errors - what is written here is wrong on purpose
+# What is written here is wrong on purpose.
+# mypy: ignore-errors
 
 import contextlib
 import inspect
