@@ -127,7 +127,7 @@ class Workflow:
 
     def pending(self) -> list[Signal]:
         found = [signal for signal in self.signals.values() if signal.state is SignalState.PENDING]
-        return sorted(found, key=lambda signal: (signal.accepted_at, signal.id))
+        return sorted(found, key=lambda signal: signal.accepted_at)
 
     def events(self, kind: str | None = None) -> list[Any]:
         found = [event for decision in self.history for event in decision.events]

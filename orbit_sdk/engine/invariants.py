@@ -126,7 +126,7 @@ def unknown_needs_a_person(plan: Plan, history: History) -> Iterator[str]:
             before, after = change.before, change.after
             if before is None or before.state is not StepState.NEEDS_REVIEW or decided:
                 continue
-            told = after.task_revision > before.task_revision
+            told = after.task_revision > before.task_revision or after.task_id != before.task_id
             if before.review_class is ReviewClass.UNKNOWN and after.state is not before.state and not told:
                 yield f"{after.step_key} left a review of an unknown effect by itself"
         yield from _caught_by_the_definite(plan, decision, decided=decided)
