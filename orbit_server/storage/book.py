@@ -11,9 +11,9 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast, overload
 
 from orbit_sdk.values.ids import Id
-from orbit_server.storage.commands import Needs
 from orbit_server.storage.events import EventRow
 from orbit_server.storage.kinds import Kind
+from orbit_server.storage.needs import Needs
 
 R = TypeVar("R")
 

@@ -8,23 +8,36 @@ identity: ids it makes come from its seed, never from a clock or a random source
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from orbit_sdk.errors import OrbitError
 from orbit_sdk.values.ids import Id, derive_id
+from orbit_server.storage.needs import NOTHING, Needs
 
 if TYPE_CHECKING:
     from orbit_server.storage.book import Book
 
+__all__ = [
+    "NOTHING",
+    "Answered",
+    "Command",
+    "CommandKey",
+    "Done",
+    "Finalizer",
+    "FinalizerRun",
+    "HasCompanion",
+    "Keyless",
+    "Missing",
+    "Needs",
+    "Order",
+    "Outcome",
+    "Refused",
+]
+
 A = TypeVar("A")
 A_co = TypeVar("A_co", covariant=True)
-
-Needs: TypeAlias = Mapping[str, Iterable[Id]]
-"""Kind name -> ids. For a kind of members the ids are those of the owners."""
-
-NOTHING: Needs = {}
 
 
 @dataclass(frozen=True, slots=True)
