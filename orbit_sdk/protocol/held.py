@@ -52,6 +52,7 @@ class HeldAttempts:
         self._remembered: dict[str, int] = {}
         self._fresh: list[str] = []
         self._unsettled = 0
+        self._asked = 0
 
     def __len__(self) -> int:
         return len(self._held)
@@ -78,7 +79,13 @@ class HeldAttempts:
         """Hold a new attempt."""
         held = Held(offer, phase, lease_end_ms)
         self._held[offer.attempt_id] = held
+        self._asked += phase is Phase.ASKED
         return held
+
+    def begin(self, held: Held, lease_end_ms: int) -> None:
+        """The start that was asked for is granted."""
+        self._asked -= held.phase is Phase.ASKED
+        held.phase, held.lease_end_ms = Phase.RUNNING, lease_end_ms
 
     def extend(self, attempt_id: str, lease_end_ms: int) -> None:
         """A renewal was granted; an answer out of order never shortens a lease."""
@@ -91,6 +98,7 @@ class HeldAttempts:
         held = self._held.get(result.attempt_id)
         if held is None or held.result is not None:
             return False
+        self._asked -= held.phase is Phase.ASKED
         held.phase, held.result, held.sent_ms = Phase.FINISHED, result, None
         self._fresh.append(result.attempt_id)
         self._unsettled += 1
@@ -101,6 +109,7 @@ class HeldAttempts:
         held = self._held.pop(attempt_id, None)
         if held is not None:
             self._unsettled -= held.phase is Phase.FINISHED
+            self._asked -= held.phase is Phase.ASKED
             self._remembered[attempt_id] = at_ms + 2 * self.lease_ms
             self._prune(at_ms)
         return held
@@ -158,6 +167,11 @@ class HeldAttempts:
         return results
 
     @property
+    def asked(self) -> int:
+        """Offers whose start is asked for and not answered."""
+        return self._asked
+
+    @property
     def unsettled(self) -> int:
         """Results that the server has not settled yet."""
         return self._unsettled
@@ -180,6 +194,7 @@ class HeldAttempts:
         dropped = [key for key, held in self._held.items() if held.phase is Phase.ASKED]
         for key in dropped:
             del self._held[key]
+        self._asked = 0
         self._fresh = [key for key, held in self._held.items() if held.result is not None]
         for key in self._fresh:
             self._held[key].sent_ms = None

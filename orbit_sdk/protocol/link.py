@@ -293,6 +293,8 @@ class Link:
 
     def _hand_back(self, item: wire.OfferItem, at_ms: int, outcome: wire.Outcome, why: str) -> None:
         """Refuse an item: its result says so and is sent like any other, until settled."""
+        if item.attempt_id in self.held:
+            self.held.forget(item.attempt_id, at_ms)
         self.held.take(item, Phase.RUNNING, at_ms)
         self.held.lose(item.attempt_id)
         self.held.finish(
@@ -324,7 +326,7 @@ class Link:
                 self._hand_back(held.offer, at_ms, "DISCARDED", "the grant is older than its lease")
                 actions.append(Freed(item.attempt_id, "the grant is older than its lease"))
                 continue
-            held.phase, held.lease_end_ms = Phase.RUNNING, end_ms
+            self.held.begin(held, end_ms)
             actions.append(Begin(held.offer))
         return tuple(actions)
 

@@ -174,6 +174,11 @@ class RunContext:
     def begin_effect_blocking(self) -> None:
         self._allow(self._ask().result())
 
+    def mark_blocking(self) -> str:
+        """Ask for the mark on behalf of a child process; the bare answer."""
+        answer = self._ask().result()
+        return answer if answer != "GRANTED" or self._wires.owns(self.attempt_id) else "LOST"
+
     def _ask(self) -> Future[str]:
         if self._mark is None:
             self._mark = Future()

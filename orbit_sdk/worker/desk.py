@@ -24,7 +24,7 @@ from orbit_sdk.protocol.actions import (
     Told,
     Write,
 )
-from orbit_sdk.protocol.held import HeldAttempts, Phase
+from orbit_sdk.protocol.held import HeldAttempts
 from orbit_sdk.protocol.link import Link, Role, State
 from orbit_sdk.protocol.worker import ITEMS_MAX, Message
 from orbit_sdk.values.json_strict import Json
@@ -223,9 +223,8 @@ class Desk:
 
     def _ready(self, at_ms: int, *, force: bool) -> wire.Ready | None:
         """An announcement, if the server would otherwise believe something else."""
-        asked = sum(1 for held in self.held if held.phase is Phase.ASKED)
         slots = self._settings.slots
-        free = min(slots - len(self._busy) - asked, slots + _UNSETTLED_EXTRA - self.held.unsettled)
+        free = min(slots - len(self._busy) - self.held.asked, slots + _UNSETTLED_EXTRA - self.held.unsettled)
         free = 0 if self.draining or self.link.state is not State.OPEN else max(free, 0)
         last = self._announced
         believed = None if last is None else max(last.slots - (self.link.seen - last.seen), 0)

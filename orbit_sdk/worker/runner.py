@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from orbit_sdk.errors import OrbitError
-from orbit_sdk.handlers import Handler
-from orbit_sdk.handlers.errors import LeaseLost, Stopped
+from orbit_sdk.handlers import Handler, LeaseLost
 from orbit_sdk.protocol.worker import OfferItem, ResultItem
 from orbit_sdk.worker.clock import deadline_after
 from orbit_sdk.worker.context import RunContext, Wires
 from orbit_sdk.worker.crew import Crew
 from orbit_sdk.worker.outcomes import of_bad_parameters, of_exception, of_return, of_verdict
+from orbit_sdk.worker.process import run_in_process
 
 __all__ = ["Runner"]
 
@@ -150,34 +150,50 @@ class Runner:
                 else of_exception(running.handler, running.offer, error)
             )
         except BaseException as error:  # noqa: BLE001  # whatever a handler raises is a result
-            result = self._raised(running, error)
+            result = of_raised(running.handler, running.offer, running.context, error)
         self._end(running, result)
 
     def _run_in_thread(self, running: _Running) -> None:
-        try:
-            parameters = running.handler.parse_parameters(running.offer.parameters)
-        except OrbitError as error:
-            self._end(running, of_bad_parameters(running.offer, error))
-            return
         result: ResultItem | None = None
-        try:
-            if running.context.lost is None:
-                result = running.answer(running.function(running.context, **parameters))
-        except BaseException as error:  # noqa: BLE001  # whatever a handler raises is a result
-            result = self._raised(running, error)
+        if running.context.lost is None:
+            try:
+                if running.handler.run_in == "process":
+                    result = run_in_process(
+                        running.handler, running.offer, running.context, self._wires, execute_blocking
+                    )
+                else:
+                    result = execute_blocking(running.handler, running.offer, running.context)
+            except Exception as error:  # noqa: BLE001  # a child that cannot be made is a result, too
+                _LOG.exception("attempt %s could not be run", running.offer.attempt_id)
+                result = of_exception(running.handler, running.offer, error)
         self._end(running, result)
-
-    def _raised(self, running: _Running, error: BaseException) -> ResultItem | None:
-        if isinstance(error, LeaseLost):
-            return (
-                None
-                if running.context.lost is not None
-                else of_exception(running.handler, running.offer, error)
-            )
-        if isinstance(error, Exception) and not isinstance(error, Stopped):
-            _LOG.info("%s of task %s raised", running.handler.key, running.offer.task_id, exc_info=error)
-        return of_exception(running.handler, running.offer, error)
 
     def _end(self, running: _Running, result: ResultItem | None) -> None:
         self._running.pop(running.offer.attempt_id, None)
         self._ended(running.offer.attempt_id, result)
+
+
+def execute_blocking(handler: AnyHandler, offer: OfferItem, context: RunContext) -> ResultItem | None:
+    """Run a `def` function to its end on this thread; None when its lease was gone first."""
+    function = handler.function if offer.kind == "RUN" else handler.verify_function
+    assert function is not None
+    try:
+        parameters = handler.parse_parameters(offer.parameters)
+    except OrbitError as error:
+        return of_bad_parameters(offer, error)
+    judge = of_verdict if offer.kind == "VERIFY" else of_return
+    try:
+        return judge(handler, offer, function(context, **parameters))
+    except BaseException as error:  # noqa: BLE001  # whatever a handler raises is a result
+        return of_raised(handler, offer, context, error)
+
+
+def of_raised(
+    handler: AnyHandler, offer: OfferItem, context: RunContext, error: BaseException
+) -> ResultItem | None:
+    """The result of an exception; None when it only says that the lease is gone."""
+    if isinstance(error, LeaseLost) and context.lost is not None:
+        return None
+    if isinstance(error, Exception):
+        _LOG.info("%s of task %s raised", handler.key, offer.task_id, exc_info=error)
+    return of_exception(handler, offer, error)

@@ -32,7 +32,7 @@ class WorkerSettings:
     build: str = ""
     grace_ms: int = 25_000
     connect_timeout_ms: int = 10_000
-    backoff_ms: int = 200
+    backoff_ms: int = 1_000
     backoff_max_ms: int = 15_000
     resend_ms: int = 10_000
     progress_every_ms: int = 1_000

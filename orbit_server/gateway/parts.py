@@ -48,6 +48,7 @@ class GatewaySettings:
         send_ms: how long one frame may take to leave; a slower reader is disconnected.
         frames_waiting_max, bytes_waiting_max: what may wait to be sent before the same happens.
         frames_in_work_max: frames of one session whose commands are not answered yet; then reading stops.
+        frames_per_second, frames_burst: a worker that sends faster is read more slowly.
         sessions_max: sessions of this node.
         sweep_ms: how often attempts that were claimed but never pushed are looked for.
         validity_ms: how often the credentials of open sessions are checked again.
@@ -58,6 +59,8 @@ class GatewaySettings:
     frames_waiting_max: int = 1_024
     bytes_waiting_max: int = 8 * 1024 * 1024
     frames_in_work_max: int = 64
+    frames_per_second: int = 5_000
+    frames_burst: int = 10_000
     sessions_max: int = 10_000
     heartbeat_ms: int = DEFAULTS.heartbeat_ms
     silence_ms: int = DEFAULTS.session_silence_ms

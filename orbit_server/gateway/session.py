@@ -19,6 +19,7 @@ from orbit_server.gateway.connection import FrameSocket, SlowReader
 from orbit_server.gateway.greeting import greet
 from orbit_server.gateway.offers import item_of
 from orbit_server.gateway.outbox import Outbox
+from orbit_server.gateway.pace import Pace
 from orbit_server.gateway.parts import GatewayParts
 from orbit_server.gateway.work import KnownAttempt, Work
 from orbit_server.platform.permissions import Principal
@@ -49,6 +50,7 @@ class Session:
         self._work: Work | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._room_for_frames = asyncio.Semaphore(settings.frames_in_work_max)
+        self._pace = Pace(settings.frames_per_second, settings.frames_burst)
         self._goodbye: asyncio.Future[tuple[int, str]] = asyncio.get_running_loop().create_future()
 
     # --- what the dispatcher sees ---
@@ -197,6 +199,8 @@ class Session:
             except TimeoutError:
                 self.end(_CLOSE_POLICY, "silent for too long")
                 return
+            if wait_ms := self._pace.wait_ms(self._now_ms()):
+                await asyncio.sleep(wait_ms / 1000)
             for action in self.link.receive_frame(frame, self._now_ms()):
                 await self._act(action)
 
