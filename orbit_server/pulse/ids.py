@@ -11,8 +11,11 @@ def queue_id_of(namespace_id: Id, queue: str) -> Id:
 
 
 def retry_id_of(task_id: Id) -> Id:
-    """The id of the one task that may retry a task: a second retry of it cannot exist."""
-    return derive_id("retry", task_id)
+    """The id of the one task that may retry a task: a second retry of it cannot exist.
+
+    It begins like the id of the task, so that lists show the two together.
+    """
+    return task_id[:13] + derive_id("retry", task_id)[13:]
 
 
 def evidence_id_of(attempt_id: Id, digest: str) -> Id:

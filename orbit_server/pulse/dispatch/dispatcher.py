@@ -78,7 +78,8 @@ class Dispatcher:
 
     def add(self, session: WorkerSession) -> None:
         """A worker has connected. It gets nothing before it announces slots."""
-        self._slots.add(session)
+        # What a lane holds, and whether its queue is paused, is not known before it was looked at once.
+        self._dirty.update(self._slots.add(session))
 
     def remove(self, session_id: Id) -> None:
         """A worker has left. Its open offers are returned by the gateway (ReturnOffers)."""

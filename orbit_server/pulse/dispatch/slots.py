@@ -99,13 +99,15 @@ class Slots:
         self._open: dict[Lane, dict[Id, Seat]] = {}
         self._served: dict[Lane, int] = {}
 
-    def add(self, session: WorkerSession) -> None:
-        """A session joins, without slots until it announces some."""
+    def add(self, session: WorkerSession) -> list[Lane]:
+        """A session joins, without slots until it announces some. Answers the lanes that nobody served before."""
         facts = session.facts
         self._seats[facts.id] = Seat(session, facts)
-        for queue in facts.queues:
-            lane = (facts.namespace_id, queue)
+        lanes = [(facts.namespace_id, queue) for queue in facts.queues]
+        new = [lane for lane in lanes if lane not in self._served]
+        for lane in lanes:
             self._served[lane] = self._served.get(lane, 0) + 1
+        return new
 
     def remove(self, session_id: Id) -> Seat | None:
         """A session leaves; claims for it that are on their way find it gone."""

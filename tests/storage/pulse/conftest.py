@@ -1,4 +1,4 @@
-"""Pulse on a real database: workers that only remember what they were offered, and a clock that tests move."""
+"""Pulse on a real database, with workers that only remember what they were offered."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +12,21 @@ from sqlalchemy import text
 
 from orbit_sdk.values.canonical import canonical_json, digest
 from orbit_sdk.values.ids import Id, derive_id
-from orbit_server.clock import SystemClock, new_seed
+from orbit_server.clock import Clock, SystemClock, new_seed
 from orbit_server.platform.audit import AUDIT
 from orbit_server.pulse.dispatch.dispatcher import Dispatcher
 from orbit_server.pulse.dispatch.sessions import HandlerKey, Offer, SessionFacts
 from orbit_server.pulse.queues.rows import KINDS as QUEUE_KINDS
-from orbit_server.pulse.tasks.attempts import Held, RecordAnswer, RecordResult, StartAnswer, StartAttempt
+from orbit_server.pulse.sweeps import SweepReport, sweep_due
+from orbit_server.pulse.tasks.attempts import (
+    Held,
+    RecordAnswer,
+    RecordResult,
+    Renewal,
+    RenewLeases,
+    StartAnswer,
+    StartAttempt,
+)
 from orbit_server.pulse.tasks.commands import By, SubmitTask
 from orbit_server.pulse.tasks.lifecycle import Recovery, Said
 from orbit_server.pulse.tasks.operations import NewTask
@@ -41,9 +51,11 @@ class Worker:
     offers: list[Offer] = field(default_factory=list)
     cancels: list[Id] = field(default_factory=list)
     number: int = 0
+    pushed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def push(self, offers: Sequence[Offer]) -> None:
         self.offers.extend(offers)
+        self.pushed.set()
 
     def tell_cancel(self, attempt_ids: Sequence[Id]) -> None:
         self.cancels.extend(attempt_ids)
@@ -60,9 +72,12 @@ def said(word: Said, **told: Any) -> Told:
 class House:
     """Everything of one node that these tests need."""
 
-    def __init__(self, url: str, times: PulseTimes, *, cluster: bool = False) -> None:
+    def __init__(
+        self, url: str, times: PulseTimes, *, cluster: bool = False, clock: Clock | None = None
+    ) -> None:
+        self.url = url
         self.times = times
-        self.clock = SystemClock()
+        self.clock = clock or SystemClock()
         self.hints: list[object] = []
         self.dispatcher = Dispatcher(self.clock, times, cluster=cluster)
         settings = StorageSettings(
@@ -187,6 +202,22 @@ class House:
                 {"id": task_id, **columns},
             )
         )
+
+    async def swept_due(self) -> SweepReport:
+        """Look for what is due, now."""
+        return await sweep_due(self.database, await self.database.now(), self.times)
+
+    async def renew(self, worker: Worker, offer: Offer) -> Renewal | None:
+        order = RenewLeases(SPACE, worker.facts.id, (held(offer),), self.times)
+        return (await self.database.committer.submit(order))[offer.attempt_id]
+
+    async def reopened(self) -> House:
+        """This server stopped, and another started on the same database; it is closed with this one."""
+        await self.database.close()
+        again = House(self.url, self.times)
+        await again.database.open()
+        self.database = again.database
+        return again
 
     async def lease_ran_out(self, task_id: Id, *, by_ms: int = 10_000) -> None:
         """As if the lease had ended so long ago."""

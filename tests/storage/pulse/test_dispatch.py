@@ -1,6 +1,18 @@
+"""From a ready task to the worker that runs it."""
+
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
+import pytest
+
+from orbit_server.clock import ManualClock, SystemClock
+from orbit_server.pulse.dispatch.dispatcher import Dispatcher
+from orbit_server.pulse.ids import queue_id_of
 from orbit_server.pulse.tasks.lifecycle import Recovery, Said, TaskState
+from orbit_server.pulse.times import PulseTimes
+from orbit_server.storage.migrations import migrate
 from tests.storage.pulse.house import WORK, House
 
 
@@ -21,6 +33,7 @@ async def test_a_submitted_task_is_claimed_started_and_settled(house: House) -> 
 
 async def test_a_task_is_claimed_in_the_transaction_that_submits_it(house: House) -> None:
     worker = house.worker(slots=3)
+    await house.dispatcher.run_once()
     task_id = await house.submit()
     (offer,) = worker.offers
     assert (offer.task_id, offer.started, offer.ready_number) == (task_id, True, 1)
@@ -45,3 +58,105 @@ async def test_a_conservative_task_is_offered_first_and_started_on_request(house
     assert not other.granted
     task = await house.task(task_id)
     assert (task.state, task.attempts_used) == (TaskState.RUNNING, 1)
+
+
+async def test_work_goes_by_priority_and_then_by_age(house: House) -> None:
+    ids = [await house.submit(priority=priority) for priority in (1, 9, 5, 9)]
+    worker = house.worker()
+    for _ in range(4):
+        await house.claimed(worker)
+    assert [offer.task_id for offer in worker.offers] == [ids[1], ids[3], ids[2], ids[0]]
+
+
+async def test_work_goes_only_to_who_serves_the_handler_and_version(house: House) -> None:
+    await house.submit(handler_version=2)
+    other = house.worker(handlers={("other", 1): Recovery.READ_ONLY, ("work", 1): Recovery.READ_ONLY})
+    assert await house.claimed(other) == []
+    right = house.worker(handlers={("work", 2): Recovery.READ_ONLY})
+    assert len(await house.claimed(right)) == 1
+
+
+async def test_a_backlog_drains_as_slots_come_free(house: House) -> None:
+    ids = [await house.submit() for _ in range(5)]
+    worker = house.worker(slots=2)
+    first = await house.dispatcher.run_once()
+    assert (first.asked, first.pushed) == (2, 2)
+    # A task that arrives now stands behind the backlog, though a slot is free.
+    house.ready(worker, 1)
+    ids.append(await house.submit())
+    assert len(worker.offers) == 2
+    await house.dispatcher.run_once()
+    house.ready(worker, 9)
+    await house.dispatcher.run_once()
+    assert [offer.task_id for offer in worker.offers] == ids
+
+
+async def test_sessions_take_turns(house: House) -> None:
+    workers = [house.worker(slots=3) for _ in range(3)]
+    for _ in range(6):
+        await house.submit()
+    await house.dispatcher.run_once()
+    assert [len(worker.offers) for worker in workers] == [2, 2, 2]
+
+
+async def test_a_result_and_the_claim_of_what_follows_share_a_transaction(house: House) -> None:
+    """The retry of a task is no such case; a new task made beside the result is."""
+    worker = house.worker(slots=2)
+    await house.dispatcher.run_once()
+    await house.submit()
+    groups = house.database.metrics.groups
+    next_id = await house.submit()
+    assert house.database.metrics.groups == groups + 1
+    assert worker.offers[-1].task_id == next_id
+    assert worker.offers[-1].started
+
+
+async def test_offers_for_a_session_that_left_go_back_uncharged(house: House) -> None:
+    worker = house.worker(slots=1)
+    await house.dispatcher.run_once()
+    pending = asyncio.ensure_future(house.submit())
+    await asyncio.sleep(0)
+    task_id = None
+    while not pending.done():
+        # The claim is on its way: its slot was reserved when the group was formed.
+        if house.dispatcher._slots.room((worker.facts.namespace_id, "jobs")) == 0:  # to hit the moment
+            house.dispatcher.remove(worker.facts.id)
+        await asyncio.sleep(0)
+    task_id = await pending
+    await house.dispatcher.close()
+    task = await house.task(task_id)
+    assert worker.offers == []
+    assert (task.state, task.attempts_used) == (TaskState.READY, 0)
+
+
+async def test_the_loop_brings_work_and_survives_faults(house: House) -> None:
+    loop = asyncio.ensure_future(house.dispatcher.run())
+    worker = house.worker()
+    house.dispatcher.wake(queue_id_of(worker.facts.namespace_id, "jobs"))
+    await house.submit()
+    house.ready(worker, 1)
+    await asyncio.wait_for(worker.pushed.wait(), 20)
+    loop.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await loop
+
+
+async def test_a_dispatcher_rests_after_the_clock_jumped(sqlite_url: str) -> None:
+    migrate(sqlite_url)
+    clock = ManualClock()
+    async with House(sqlite_url, PulseTimes(), clock=clock) as house:
+        worker = house.worker(slots=2)
+        await house.dispatcher.run_once()
+        clock.step(3_600_000_000)
+        await house.submit()
+        await house.submit()
+        await house.dispatcher.run_once()
+        before = len(worker.offers)
+        assert await house.claimed(worker) == []
+        clock.advance(31_000_000)
+        assert len(await house.claimed(worker)) == 2 - before
+
+
+async def test_a_dispatcher_without_a_database_says_so() -> None:
+    with pytest.raises(RuntimeError, match="no database"):
+        await Dispatcher(SystemClock()).run_once()
