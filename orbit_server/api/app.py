@@ -25,6 +25,7 @@ from orbit_sdk.errors import (
 )
 from orbit_server.api.bodies import BODY_BYTES, read_body
 from orbit_server.api.call import Call
+from orbit_server.api.connection import Plain, PlainConnection
 from orbit_server.api.errors import STATUS, error_bytes, error_headers, error_of_http
 from orbit_server.api.operations import Raw
 from orbit_server.api.query import parse_query
@@ -36,7 +37,7 @@ from orbit_server.platform.permissions import Names, Principal
 
 log = logging.getLogger(__name__)
 
-_JSON: Final = "application/json"
+_JSON: Final = b"application/json"
 _KEY = re.compile(r"[\x21-\x7e]{1,200}", re.ASCII)
 _NOBODY: Final = Principal("", "", "nobody", frozenset(), Names.of(()), Names.of(()), Names.of(()))
 """Who asks on routes that need no credential."""
@@ -44,6 +45,8 @@ _NOBODY: Final = Principal("", "", "nobody", frozenset(), Names.of(()), Names.of
 
 class OrbitApp(Quart):
     """Quart with the route table in front."""
+
+    asgi_http_class = PlainConnection
 
     def __init__(self, server: Server, routes: tuple[Route, ...] = ROUTES) -> None:
         super().__init__("orbit_server", static_folder=None, template_folder=None)
@@ -55,39 +58,36 @@ class OrbitApp(Quart):
         self._router = Router(routes)
         self.register_error_handler(HTTPException, self._refused)
 
-    async def handle_request(self, request: Request) -> ResponseTypes:
-        """Serve a row of the table; hand the rest to the framework."""
+    async def answer(self, request: Request) -> Plain | None:
+        """Serve a row of the table; None when none is meant."""
         found = self._router.find(request.method, request.path)
         if found is None:
-            return await super().handle_request(request)
+            return None
         route, texts = found
         server = self._server
         request_id = random_hex(32)
         began_us = server.clock.monotonic_us()
         server.health.enter()
         try:
-            response = await self._serve(request, request_id, route, texts)
+            answer = await self._serve(request, request_id, route, texts)
         except asyncio.CancelledError:
             raise  # the caller has gone; what was submitted goes on
         except OrbitError as error:
-            response = self._failed(request_id, route, error)
+            answer = self._failed(request_id, route, error)
         except HTTPException as error:
-            response = self._failed(request_id, route, error_of_http(error))
-        except Exception as error:
-            log.exception("request failed", extra={"request_id": request_id, "route": route.path})
-            response = self._failed(request_id, route, _internal(error))
+            answer = self._failed(request_id, route, error_of_http(error))
+        except Exception as error:  # noqa: BLE001  # a bug in one request is that request's
+            answer = self._failed(request_id, route, _internal(error))
         finally:
             server.health.leave()
         took_us = server.clock.monotonic_us() - began_us
-        server.http.answers[route.method, route.path, response.status_code] += 1
+        server.http.answers[route.method, route.path, answer.status] += 1
         server.http.took_us[route.method, route.path] += took_us
         if server.settings.access_log:
-            _log_access(request_id, route, response.status_code, took_us)
-        return response
+            _log_access(request_id, route, answer.status, took_us)
+        return answer
 
-    async def _serve(
-        self, request: Request, request_id: str, route: Route, texts: tuple[str, ...]
-    ) -> Response:
+    async def _serve(self, request: Request, request_id: str, route: Route, texts: tuple[str, ...]) -> Plain:
         server = self._server
         principal = _NOBODY
         if route.permission is not None:
@@ -106,11 +106,11 @@ class OrbitApp(Quart):
         )
         data = await route.handler(call)
         if isinstance(data, Raw):
-            return _response(data.body, route.status, [("Content-Type", data.content_type)])
+            return _plain(data.body, route.status, data.content_type.encode())
         body = b'{"request_id":"%b","data":%b}' % (request_id.encode(), orjson.dumps(data))
-        return _response(body, route.status, [("Content-Type", _JSON)])
+        return _plain(body, route.status, _JSON)
 
-    def _failed(self, request_id: str, route: Route, error: OrbitError) -> Response:
+    def _failed(self, request_id: str, route: Route, error: OrbitError) -> Plain:
         if STATUS[error.code] >= 500:
             log.warning(
                 "%s: %s",
@@ -123,7 +123,9 @@ class OrbitApp(Quart):
 
     async def _refused(self, error: HTTPException) -> ResponseTypes:
         """What no row and no page serves."""
-        return cast(ResponseTypes, _failure(random_hex(32), error_of_http(error)))
+        answer = _failure(random_hex(32), error_of_http(error))
+        headers = [(name.decode(), value.decode()) for name, value in answer.headers]
+        return Response(answer.body, answer.status, cast(Any, headers))
 
 
 def create_app(server: Server) -> OrbitApp:
@@ -131,13 +133,21 @@ def create_app(server: Server) -> OrbitApp:
     return OrbitApp(server)
 
 
-def _response(body: bytes, status: int, headers: list[tuple[str, str]]) -> Response:
-    return Response(body, status, cast(Any, [*headers, ("Cache-Control", "no-store")]))
+def _plain(body: bytes, status: int, kind: bytes, *more: tuple[str, str]) -> Plain:
+    return Plain(
+        status,
+        (
+            (b"content-type", kind),
+            (b"content-length", b"%d" % len(body)),
+            (b"cache-control", b"no-store"),
+            *((name.lower().encode(), value.encode()) for name, value in more),
+        ),
+        body,
+    )
 
 
-def _failure(request_id: str, error: OrbitError) -> Response:
-    headers = [("Content-Type", _JSON), *error_headers(error)]
-    return _response(error_bytes(request_id, error), STATUS[error.code], headers)
+def _failure(request_id: str, error: OrbitError) -> Plain:
+    return _plain(error_bytes(request_id, error), STATUS[error.code], _JSON, *error_headers(error))
 
 
 def _internal(error: Exception) -> Internal:

@@ -25,6 +25,7 @@ from orbit_server.settings import Settings
 log = logging.getLogger(__name__)
 
 _EXIT_STUCK: Final = 75
+_BACKLOG: Final = 1_024
 
 
 async def serve(
@@ -111,6 +112,7 @@ def _listen(settings: Settings) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((settings.host, settings.port))
+        listening.listen(_BACKLOG)
     except OSError:
         listening.close()
         raise
@@ -130,7 +132,7 @@ def _hypercorn(settings: Settings, listening: socket.socket) -> Config:
     config.errorlog = cast(Any, logging.getLogger("hypercorn.error"))
     config.alpn_protocols = ["http/1.1"]
     config.include_server_header = False
-    config.backlog = 1_024
+    config.backlog = _BACKLOG
     config.keep_alive_timeout = 75.0
     config.keep_alive_max_requests = 1_000_000
     config.graceful_timeout = 1.0

@@ -95,10 +95,7 @@ class Runner:
             self._look_at_us = began_us + self._interval_us()
             try:
                 await self._run_once(began_us)
-            except OrbitError as error:
-                self._missed(error)
-            except Exception as error:
-                log.exception("loop %s failed", self.loop.name, extra={"loop": self.loop.name})
+            except Exception as error:  # noqa: BLE001  # whatever it is, the loop goes on
                 self._missed(error)
 
     async def _run_once(self, began_us: int) -> None:
@@ -126,8 +123,16 @@ class Runner:
         wait_us = min(_ERROR_WAIT_MAX_US, _ERROR_WAIT_US << min(figures.errors_in_a_row - 1, 8))
         self._look_at_us = self._clock.monotonic_us() + wait_us
         self._changed.clear()
-        if figures.errors_in_a_row == 1:
-            log.warning("loop %s rests: %s", self.loop.name, error, extra={"loop": self.loop.name})
+        if figures.errors_in_a_row == 1:  # told once, until it works again
+            expected = isinstance(error, OrbitError)
+            log.log(
+                logging.WARNING if expected else logging.ERROR,
+                "loop %s rests: %s",
+                self.loop.name,
+                error,
+                extra={"loop": self.loop.name},
+                exc_info=None if expected else error,
+            )
 
     def _interval_us(self) -> int:
         """Jitter keeps nodes that started together from looking together."""
