@@ -114,11 +114,14 @@ def _capture(trace: Trace, query: Callable[[], Any]) -> Captured:
     """The one handler call inside the query; it becomes no step of its own."""
     check_arm(trace, query, "the query of a poll")
     before, trace.capturing = trace.capturing, []
+    count = len(trace.drafts)
     try:
         given = query()
         captured = trace.capturing
     finally:
         trace.capturing = before
+    if len(trace.drafts) != count:
+        raise trace.refuse("POLL_QUERY", "the query declares steps of its own", _QUERY)
     if len(captured) != 1 or given is not captured[0].ref:
         raise trace.refuse(
             "POLL_QUERY", f"the query makes {len(captured)} calls, or returns something else", _QUERY
@@ -149,7 +152,10 @@ def _rounds(trace: Trace, given: object, fitting: int) -> int:
 def _state_path(trace: Trace, state: Callable[[Any], Any], result: Schema) -> tuple[list[Json], Schema]:
     check_arm(trace, state, "the state of a poll")
     scope = Scope("the state of a poll", trace.scope, [])
+    count = len(trace.drafts)
     chosen = state(Ref(RefData(trace, {"ref": "result"}, result, scope)))
+    if len(trace.drafts) != count:
+        raise trace.refuse("POLL_STATE", "state declares steps", "let it give a field: lambda s: s.field")
     data = ref_data(chosen) if isinstance(chosen, Ref) else None
     path = data.expr.get("path") if data is not None and data.scope is scope else None
     if data is None or not isinstance(path, list):

@@ -24,6 +24,7 @@ from orbit_sdk.definition import expressions
 from orbit_sdk.handlers.declaration import Handler
 from orbit_sdk.handlers.options import StepOptions
 from orbit_sdk.handlers.problems import BuildError, Place, Problem, caller_place
+from orbit_sdk.handlers.recording import RECORDER
 from orbit_sdk.handlers.type_schemas import Schema, TypeBook, TypeRefused
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.names import RESERVED_KEYS, is_step_key
@@ -82,6 +83,9 @@ class Trace:
         """Remember a misuse, so that it cannot be swallowed, and give the error to raise."""
         problem = Problem(code, found, instead, place or self.standing or caller_place())
         self.problems.append(problem)
+        current = RECORDER.get()
+        if isinstance(current, Trace) and current is not self:
+            current.problems.append(problem)
         return BuildError([problem])
 
     def schema(self, annotation: object, where: str) -> Schema:
@@ -173,10 +177,12 @@ class Trace:
 
     def compare(self, operator: str, ref: Ref, other: object) -> Any:
         """`ref == other` and its kin."""
+        self._refuse_elsewhere(ref)
         return self.language.compare(self, operator, ref, other)
 
     def join(self, operator: str, left: object, right: object) -> Any:
         """`left & right`, `left | right`."""
+        self._refuse_elsewhere(left)
         return self.language.join(self, operator, left, right)
 
     def check_current(self, owner: Owner, what: str) -> None:
@@ -192,10 +198,17 @@ class Trace:
                 "FINISHED", f"{what} is used after {self.name} was built", "use it in the function"
             )
 
+    def _refuse_elsewhere(self, what: object) -> None:
+        """Refuse an operation on a reference outside the build it belongs to."""
+        current = RECORDER.get()
+        if isinstance(current, Trace) and current is not self:
+            current.check_current(self, repr(what))
+        if self.closed:
+            raise self.refuse("FINISHED", f"{what!r} is used after {self.name} was built", _INSIDE)
+
     def field(self, data: RefData, name: str) -> Any:
         """`ref.name`."""
-        if self.closed:
-            raise self.refuse("FINISHED", f"{self.label(data)} is used after {self.name} was built", _INSIDE)
+        self._refuse_elsewhere(Ref(data))
         if data.unusable is not None:
             raise self.refuse("UNUSABLE", *data.unusable)
         types = self.book.types

@@ -220,8 +220,10 @@ class TypeBook:
 def union(options: Sequence[Schema]) -> Schema:
     """One of several: flat, each once, in a fixed order, null last. One option is just that."""
     flat: dict[str, Schema] = {}
+    sensitive = False
     for option in options:
-        members = option.get("anyOf") if set(option) == {"anyOf"} else None
+        members = option.get("anyOf")
+        sensitive = sensitive or (members is not None and "sensitive" in option)
         for member in members if isinstance(members, list) else [option]:
             assert isinstance(member, dict)
             flat[canonical_json(member)] = member
@@ -230,8 +232,8 @@ def union(options: Sequence[Schema]) -> Schema:
     ordered = [flat[text] for text in sorted(flat, key=lambda text: (text == '{"type":"null"}', text))]
     if len(ordered) == 1:
         return ordered[0]
-    anyof: list[Json] = list(ordered)
-    return {"anyOf": anyof}
+    found: Schema = {"anyOf": list[Json](ordered)}
+    return {**found, "sensitive": True} if sensitive else found
 
 
 def choice(values: Sequence[object], where: str) -> Schema:

@@ -22,8 +22,10 @@ from tests.unit.builder.shop import (
     Order,
     Pair,
     Result,
+    compiled,
     everything,
     look,
+    nodes,
     pay,
     refused,
     work,
@@ -289,6 +291,8 @@ MISUSES: list[tuple[str, Callable[[Order], Any]]] = [
     ("OPTION", lambda _: poll(failed={"void"})),
     ("OPTION", lambda _: poll(on_failed="FAIL")),
     ("OPTION", lambda _: poll(max_rounds=0)),
+    ("POLL_QUERY", lambda _: orbit.poll(lambda: (orbit.sleep(DAY), look("a"))[1], **_poll())),
+    ("POLL_STATE", lambda _: poll(state=lambda s: (work("a"), s.state)[1])),
     # Nesting.
     ("NESTED", lambda order: [other(order)]),
     ("NESTED", lambda _: other.compile()),
@@ -359,8 +363,6 @@ def test_fail_passes_through_a_broad_except() -> None:
         except Exception:  # noqa: BLE001 - what is tested
             work("a")
 
-    from tests.unit.builder.shop import nodes
-
     assert list(nodes(body)) == ["bad"]
 
 
@@ -422,8 +424,6 @@ def test_a_reference_is_refused_after_its_workflow_was_built() -> None:
     def body(order: Order) -> Any:
         kept.extend([order, order.ok])
 
-    from tests.unit.builder.shop import compiled
-
     compiled(body)
     with pytest.raises(orbit.BuildError) as caught:
         _ = kept[0].rows
@@ -432,9 +432,24 @@ def test_a_reference_is_refused_after_its_workflow_was_built() -> None:
     def later(order: Order) -> Any:
         work(kept[0])
 
-    error = refused(later)
-    assert error.reason == "OTHER_WORKFLOW"
-    assert "shop.flow" in str(error)
+    for misuse in (later, lambda _: kept[0].rows, lambda _: kept[0].rows == 1, lambda _: kept[1] & kept[1]):
+        error = refused(misuse)
+        assert error.reason == "OTHER_WORKFLOW"
+        assert "shop.flow" in str(error)
+
+
+def test_a_swallowed_use_of_another_workflow_still_fails() -> None:
+    kept: list[Any] = []
+
+    def body(order: Order) -> Any:
+        kept.append(order)
+
+    def later(order: Order) -> Any:
+        with contextlib.suppress(Exception):
+            bool(kept[0])
+
+    compiled(body)
+    assert refused(later).reason == "TRUTH_VALUE"
 
 
 def test_calling_a_workflow_is_refused() -> None:
@@ -444,7 +459,5 @@ def test_calling_a_workflow_is_refused() -> None:
 
 
 def test_an_aware_instant_is_written_as_it_is_named() -> None:
-    from tests.unit.builder.shop import nodes
-
     found = nodes(lambda _: orbit.sleep(datetime(2026, 1, 1, tzinfo=UTC)))
     assert found["sleep"]["until"] == {"const": "2026-01-01T00:00:00Z"}

@@ -136,6 +136,10 @@ TYPES: list[tuple[Any, dict[str, Any]]] = [
     (Alias, {"type": "array", "items": TEXT}),
     (Names, {"type": "array", "items": TEXT}),
     (Annotated[str, orbit.Sensitive], {"type": "string", "sensitive": True}),
+    (
+        Annotated[str | int, orbit.Sensitive] | None,
+        {"anyOf": [{"type": "integer"}, TEXT, {"type": "null"}], "sensitive": True},
+    ),
     (Annotated[str, Field(min_length=1, max_length=5)], {"type": "string", "minLength": 1, "maxLength": 5}),
     (Annotated[str, Field(pattern="^a+$")], {"type": "string", "pattern": "^a+$"}),
     (
