@@ -185,7 +185,8 @@ def reading_nodes(draw: st.DrawFn, size: int = 12) -> tuple[str, Document]:
             values = {
                 f"x{number}": value for number, value in enumerate(draw(st.lists(reads(makers), max_size=2)))
             }
-            if failing and draw(st.booleans()):
+            caught = draw(st.booleans())
+            if failing and caught:
                 values["broken"] = ref(draw(st.sampled_from(failing)), of="failure")
             nodes[key] = {**node, "input": values}
         elif node.get("outcome") == "SUCCEEDED":
@@ -197,26 +198,87 @@ def reading_nodes(draw: st.DrawFn, size: int = 12) -> tuple[str, Document]:
 def broken_nodes(draw: st.DrawFn, size: int = 12) -> tuple[str, Document]:
     """A sound graph with one change that may or may not break it."""
     start, nodes = draw(sound_nodes(size))
+    general = [_redirect, _flip_end, _remove, _without_exit]
+    aimed = [_other_join, _swap_joins, _empty_arm, _jump, _fail_before_join, _no_parallel]
+    has_arms = any(node["kind"] == "PARALLEL" for node in nodes.values())
+    change = draw(st.sampled_from(general + (aimed * 2 if has_arms else [])))
+    if draw(st.integers(0, 9)) == 0:
+        start = draw(st.sampled_from(sorted(nodes)))
+    nodes = change(draw, nodes)
+    # Mostly tidied up, so that what the change itself breaks is not hidden behind what it leaves lying about.
+    return start, _tidied(start, nodes) if draw(st.integers(0, 3)) else nodes
+
+
+def _tidied(start: str, nodes: Document) -> Document:
+    """Without nodes that cannot be reached, and with the right inputs for every MERGE."""
+    reached: set[str] = set()
+    todo = [start]
+    while todo:
+        key = todo.pop()
+        if key in nodes and key not in reached:
+            reached.add(key)
+            todo += [target for _, target in exits_of(nodes[key])]
+    kept = {key: node for key, node in nodes.items() if key in reached}
+    for key in _of_kind(kept, "MERGE"):
+        inputs = [
+            {"from": source, "exit": name, "value": const(1)}
+            for source, name, target in edges_of(kept)
+            if target == key
+        ]
+        kept[key] = {**kept[key], "inputs": inputs}
+    return kept or nodes
+
+
+def _redirect(draw: st.DrawFn, nodes: Document) -> Document:
+    """One or two exits lead elsewhere."""
     edges = edges_of(nodes)
-    kinds = ["redirect", "redirect", "start", "outcome", "join", "remove", "drop"]
-    match draw(st.sampled_from(kinds)):
-        case "redirect" if edges:
-            for source, exit_name, _ in draw(st.lists(st.sampled_from(edges), min_size=1, max_size=2)):
-                nodes = redirected(nodes, source, exit_name, draw(st.sampled_from(sorted(nodes))))
-            return start, nodes
-        case "start":
-            return draw(st.sampled_from(sorted(nodes))), nodes
-        case "outcome":
-            ending = draw(st.sampled_from([key for key, node in nodes.items() if node["kind"] == "END"]))
-            flipped = end() if nodes[ending]["outcome"] == "FAILED" else fail()
-            return start, {**nodes, ending: flipped}
-        case "join":
-            return start, _other_join(draw, nodes)
-        case "remove":
-            gone = draw(st.sampled_from(sorted(nodes)))
-            return start, {key: node for key, node in nodes.items() if key != gone} or nodes
-        case _:
-            return start, _without_exit(draw, nodes)
+    for source, exit_name, _ in draw(st.lists(st.sampled_from(edges), max_size=2)) if edges else ():
+        nodes = redirected(nodes, source, exit_name, draw(st.sampled_from(sorted(nodes))))
+    return nodes
+
+
+def _flip_end(draw: st.DrawFn, nodes: Document) -> Document:
+    ending = draw(st.sampled_from([key for key, node in nodes.items() if node["kind"] == "END"]))
+    return {**nodes, ending: end() if nodes[ending]["outcome"] == "FAILED" else fail()}
+
+
+def _remove(draw: st.DrawFn, nodes: Document) -> Document:
+    gone = draw(st.sampled_from(sorted(nodes)))
+    return {key: node for key, node in nodes.items() if key != gone} or nodes
+
+
+def _empty_arm(draw: st.DrawFn, nodes: Document) -> Document:
+    key = draw(st.sampled_from(_of_kind(nodes, "PARALLEL")))
+    arm = draw(st.sampled_from(sorted(nodes[key]["arms"])))
+    return redirected(nodes, key, f"arms.{arm}", nodes[key]["join"])
+
+
+def _jump(draw: st.DrawFn, nodes: Document) -> Document:
+    """An exit that leads to one JOIN leads to another, or past it."""
+    source, exit_name, meeting = draw(st.sampled_from(_into_joins(nodes)))
+    targets = [*_of_kind(nodes, "JOIN"), nodes[meeting]["next"]]
+    return redirected(nodes, source, exit_name, draw(st.sampled_from(targets)))
+
+
+def _fail_before_join(draw: st.DrawFn, nodes: Document) -> Document:
+    source, exit_name, _ = draw(st.sampled_from(_into_joins(nodes)))
+    return redirected({**nodes, "z": fail()}, source, exit_name, "z")
+
+
+def _no_parallel(draw: st.DrawFn, nodes: Document) -> Document:
+    """A BRANCH in place of a PARALLEL, so that its JOIN stands alone."""
+    key = draw(st.sampled_from(_of_kind(nodes, "PARALLEL")))
+    *first, last = nodes[key]["arms"].values()
+    cases = [(condition(1000 + number), entry) for number, entry in enumerate(first)]
+    return {**nodes, key: decide(*cases, otherwise=last)}
+
+
+def _of_kind(nodes: Document, kind: str) -> list[str]:
+    return [key for key, node in nodes.items() if node["kind"] == kind]
+
+
+def _into_joins(nodes: Document) -> list[tuple[str, str, str]]:
+    return [edge for edge in edges_of(nodes) if nodes[edge[2]]["kind"] == "JOIN"]
 
 
 def _other_join(draw: st.DrawFn, nodes: Document) -> Document:
@@ -226,6 +288,16 @@ def _other_join(draw: st.DrawFn, nodes: Document) -> Document:
         return nodes
     key = draw(st.sampled_from(parallels))
     return {**nodes, key: {**nodes[key], "join": draw(st.sampled_from(joins))}}
+
+
+def _swap_joins(draw: st.DrawFn, nodes: Document) -> Document:
+    """Two PARALLELs name each other's JOIN."""
+    one, other = (draw(st.sampled_from(_of_kind(nodes, "PARALLEL"))) for _ in range(2))
+    swapped = {
+        one: {**nodes[one], "join": nodes[other]["join"]},
+        other: {**nodes[other], "join": nodes[one]["join"]},
+    }
+    return {**nodes, **swapped}
 
 
 def _without_exit(draw: st.DrawFn, nodes: Document) -> Document:

@@ -6,10 +6,12 @@ import re
 import sys
 from pathlib import Path
 from subprocess import run
+from typing import Any
 
 from orbit_sdk.check import Diagnostic, Place, Severity, check_definition, errors_of
 from orbit_sdk.check.diagnostics import place_of
 from orbit_sdk.check.documents import form_invalid, version_taken
+from orbit_sdk.check.rule import Rule
 from orbit_sdk.check.rules import ALWAYS, CONNECTED, GROUPS, NESTED, TYPED
 from tests.unit.check.documents import const, definition, end, express, findings, task, wait
 
@@ -77,7 +79,7 @@ def test_every_rule_says_in_sentences_what_is_wrong_and_what_to_do() -> None:
 def test_the_reference_page_has_every_code_with_its_sentence_and_remedy() -> None:
     text = PAGE.read_text("utf-8")
     groups = re.findall(r"^## (.+)$", text, re.MULTILINE)
-    every = {"form": (form_invalid,), **GROUPS, "version": (version_taken,)}
+    every: dict[str, tuple[Rule[Any], ...]] = {"form": (form_invalid,), **GROUPS, "version": (version_taken,)}
     assert [group.lower() for group in groups] == list(every)
     entries = re.findall(
         r"^### ([A-Z_]+)( \(warning\))?\n\n(.+)\n\n\*What to do:\* (.+)$", text, re.MULTILINE
