@@ -1,4 +1,4 @@
-"""A server of paper for the tests of the worker: real sockets and the real link in its server role, no database.
+"""A server of paper for tests of the worker: real sockets, the real link in its server role, no database.
 
 It grants what it is asked for unless told otherwise, and remembers every frame.
 """

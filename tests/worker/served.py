@@ -1,4 +1,4 @@
-"""A real gateway on a real port: Quart, Hypercorn, the dispatcher and a database. For tests of the worker socket."""
+"""A real gateway on a real port: Quart, Hypercorn, the dispatcher and a database."""
 
 from __future__ import annotations
 

@@ -337,7 +337,7 @@ async def test_the_worker_of_the_sdk_does_a_hundred_tasks(house: Served) -> None
     run = asyncio.ensure_future(worker.run(signals=False))
     ids = [await house.submit(parameters={"n": n}) for n in range(100)]
     for n, task_id in enumerate(ids):
-        while (stored := await house.result(task_id)) is None:
+        while (stored := await house.result(task_id)) is None:  # noqa: ASYNC110  # nothing tells of one task
             await asyncio.sleep(0.01)
         assert stored.result == f'{{"twice":{2 * n}}}'
     worker.stop()

@@ -13,7 +13,7 @@ from orbit_sdk.protocol import worker as wire
 from orbit_sdk.protocol.actions import Begin, Close, Stop, Write
 from orbit_sdk.protocol.credit import Credit
 from orbit_sdk.protocol.frames import Fault, decode, encode
-from orbit_sdk.protocol.held import HeldAttempts
+from orbit_sdk.protocol.held import HeldAttempts, Phase
 from orbit_sdk.protocol.link import Link, Role, State
 from tools.generate_worker_schema import worker_schema
 
@@ -165,6 +165,8 @@ def test_a_client_link_begins_no_attempt_twice_and_runs_none_beyond_its_lease(
             if isinstance(action, Write):
                 assert not isinstance(decode(encode(action.message), "worker"), Fault)
         assert all(one.lost or one.lease_end_ms > at for one in held)
+        assert held.asked == sum(one.phase is Phase.ASKED for one in held)
+        assert held.unsettled == sum(one.phase is Phase.FINISHED for one in held)
 
 
 @given(
