@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Generic, Literal, cast
 
+from pydantic import TypeAdapter
 from typing_extensions import TypeVar
 
 from orbit_sdk.builder.arms import End
@@ -20,6 +22,7 @@ from orbit_sdk.builder.steps import failure_arm, review_guide
 from orbit_sdk.builder.trace import Trace
 from orbit_sdk.handlers.options import FailurePolicy, Guide
 from orbit_sdk.handlers.problems import BuildError, Problem, caller_place
+from orbit_sdk.handlers.signature import dump_checked
 from orbit_sdk.handlers.type_schemas import Schema
 from orbit_sdk.values.defaults import DEFAULTS
 from orbit_sdk.values.json_strict import Json
@@ -61,6 +64,14 @@ class Signal(Generic[B]):
             )
         self.name = name
         self.body = body
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[B]:
+        return TypeAdapter(self.body)
+
+    def dump_body(self, value: B) -> Json:
+        """The JSON of a body. Raises InvalidArgument when the value is not of the declared type."""
+        return dump_checked(self._adapter, value, f"the body of the signal {self.name}")
 
     def match(self, key: object) -> SignalMatch[B]:
         """This signal with this business key."""

@@ -6,7 +6,7 @@ A declaration is inert: importing a module with handlers opens nothing and build
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, Concatenate, Generic, Literal, Protocol, cast, overload
@@ -15,7 +15,7 @@ from typing_extensions import ParamSpec, TypeVar
 
 from orbit_sdk.handlers.context import TaskContext
 from orbit_sdk.handlers.options import Failure, FailurePolicy, Guide, Retry, StepOptions
-from orbit_sdk.handlers.problems import BuildError, Problem, caller_place
+from orbit_sdk.handlers.problems import BuildCode, BuildError, Problem, caller_place
 from orbit_sdk.handlers.recording import RECORDER
 from orbit_sdk.handlers.recovery import Recovery
 from orbit_sdk.handlers.signature import Signature, declaration_error
@@ -182,6 +182,10 @@ class Handler(Generic[P, R]):
         """Keyword arguments from JSON, defaults filled in. Raises InvalidArgument with a path per problem."""
         return self.signature.parse_parameters(value)
 
+    def dump_parameters(self, given: Mapping[str, Any]) -> dict[str, Json]:
+        """The JSON of keyword arguments, as a submission carries it. Raises InvalidArgument."""
+        return self.signature.dump_parameters(given)
+
     def dump_result(self, value: object) -> Json:
         """The JSON of a result. Raises InvalidArgument when the value is not of the declared type."""
         return self.signature.dump_result(value)
@@ -266,7 +270,7 @@ def _is_verdict(value: object) -> bool:
 
 def _declared_wrongly(
     name: object, version: object, queue: object, errors: object
-) -> tuple[str, str, str] | None:
+) -> tuple[BuildCode, str, str] | None:
     """Code, what was found, what to write; None when all is well."""
     if not isinstance(name, str) or not is_name(name):
         return (

@@ -8,18 +8,80 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePath
 from types import CodeType, FrameType
+from typing import Literal
 
 from orbit_sdk.check.diagnostics import Place
 from orbit_sdk.errors import Code, OrbitError
 
-__all__ = ["BuildError", "Place", "Problem", "caller_place", "function_place", "raised_place"]
+__all__ = ["BuildCode", "BuildError", "Place", "Problem", "caller_place", "function_place", "raised_place"]
+
+BuildCode = Literal[
+    "AFTER_FAIL",
+    "ARGUMENT",
+    "ARM_RAISED",
+    "ASSIGN",
+    "ASYNC",
+    "AWAIT",
+    "BRANCH",
+    "BUILD",
+    "CALLED",
+    "COMPARE",
+    "COMPUTE",
+    "CONDITION_VALUE",
+    "CONSTRUCTOR",
+    "DURATION",
+    "EAGER_ARM",
+    "EMPTY_ARM",
+    "ERRORS",
+    "FAIL",
+    "FINISHED",
+    "FORGOTTEN_CALL",
+    "GENERATOR",
+    "HANDLER_SHAPE",
+    "HANDLER_TWICE",
+    "HASH",
+    "INVERT",
+    "KEY",
+    "LITERAL",
+    "MATCH",
+    "META",
+    "MISSING_ANNOTATION",
+    "NAME",
+    "NESTED",
+    "NOT_A_CONDITION",
+    "NOT_EXHAUSTIVE",
+    "NO_FIELD",
+    "NO_SUCH_VALUE",
+    "OPTION",
+    "OPTIONAL",
+    "OTHER_WORKFLOW",
+    "OUTSIDE_ARM",
+    "OUTSIDE_WORKFLOW",
+    "PARALLEL",
+    "POLL_QUERY",
+    "POLL_STATE",
+    "SIGNAL_TWICE",
+    "TEXT",
+    "TEXT_TEMPLATE",
+    "TRUTH_VALUE",
+    "TYPE",
+    "UNKNOWN_NAME",
+    "UNUSABLE",
+    "VERIFY_SHAPE",
+    "VERSION",
+    "WORKFLOW_SHAPE",
+]
+"""The closed set of misuses; `docs/reference/builder.md` explains each."""
 
 _PACKAGE = __name__.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One misuse: a stable code, what was found, what to write instead, and where in the author's source."""
+    """One misuse: a stable code, what was found, what to write instead, and where in the author's source.
+
+    The code is a `BuildCode`, or that of a finding of `orbit_sdk.check`.
+    """
 
     code: str
     found: str

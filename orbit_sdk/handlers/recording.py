@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from orbit_sdk.handlers.options import StepOptions
-from orbit_sdk.handlers.problems import BuildError
+from orbit_sdk.handlers.problems import BuildCode, BuildError
 
 __all__ = ["RECORDER", "Recorder"]
 
@@ -29,7 +29,7 @@ class Recorder(Protocol):
         """Declare a step that runs `handler` (a `Handler`) and give the reference to its result."""
         ...
 
-    def refuse(self, code: str, found: str, instead: str) -> BuildError:
+    def refuse(self, code: BuildCode, found: str, instead: str) -> BuildError:
         """Remember a misuse, so that it cannot be swallowed, and give the error to raise."""
         ...
 

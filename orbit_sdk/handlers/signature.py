@@ -8,14 +8,14 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import typing_extensions
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import to_json, to_jsonable_python
 
 from orbit_sdk.errors import Detail, InvalidArgument
-from orbit_sdk.handlers.problems import BuildError, Problem, function_place
+from orbit_sdk.handlers.problems import BuildCode, BuildError, Problem, function_place
 from orbit_sdk.handlers.type_fields import MISSING
 from orbit_sdk.handlers.type_schemas import Schema, TypeBook, TypeRefused
 from orbit_sdk.values.canonical import digest
@@ -39,14 +39,14 @@ class Parameter:
         return self.default is MISSING
 
 
-def declaration_error(function: object, code: str, found: str, instead: str) -> BuildError:
+def declaration_error(function: object, code: BuildCode, found: str, instead: str) -> BuildError:
     """A refusal that points at the declaration itself."""
     return BuildError([Problem(code, found, instead, function_place(function))])
 
 
 _EMPTY = inspect.Parameter.empty
 _KINDS = inspect.Parameter
-_SHAPE = "HANDLER_SHAPE"
+_SHAPE: BuildCode = "HANDLER_SHAPE"
 
 
 def read_parameters(function: Callable[..., Any], what: str) -> tuple[Parameter, ...]:
@@ -64,7 +64,7 @@ def read_parameters(function: Callable[..., Any], what: str) -> tuple[Parameter,
     )
 
 
-def _wrong_shape(function: Callable[..., Any], what: str) -> tuple[str, str, str] | None:
+def _wrong_shape(function: Callable[..., Any], what: str) -> tuple[BuildCode, str, str] | None:
     """Code, what was found, what to write; None when all is well."""
     if not inspect.isfunction(function):
         return _SHAPE, f"{what} is not a plain function", "decorate a module-level `def` or `async def`"
@@ -152,6 +152,10 @@ class Signature:
             if item.name not in given:
                 given[item.name] = copy.deepcopy(item.default)
         return given
+
+    def dump_parameters(self, given: Mapping[str, Any]) -> dict[str, Json]:
+        """The JSON of keyword arguments. Raises InvalidArgument when one is unknown, missing or ill-typed."""
+        return cast("dict[str, Json]", dump_checked(self._arguments, dict(given), f"the parameters of {self.what}"))
 
     def dump_result(self, value: object) -> Json:
         """The JSON of a result. Raises InvalidArgument when the value is not of the declared type."""
