@@ -80,9 +80,6 @@ class Fitter:
             self._atoms[id(schema)] = known
         return known[1]
 
-    def accepts(self, schema: TypeSchema, value: Json) -> bool:
-        return self._accepts(schema, value)
-
     def _alternatives(self, schema: TypeSchema, seen: frozenset[str]) -> Iterator[Atom]:
         if isinstance(schema, RefType):
             if schema.target not in seen and schema.target in self._types:
@@ -265,9 +262,11 @@ def _number_within(source: IntegerType | NumberType, target: IntegerType | Numbe
 
 def _divides(step: float, source: IntegerType | NumberType) -> bool:
     """Whether every value of the source is a multiple of `step`; fractions are compared by sight only."""
-    if not isinstance(step, int):
-        return step == source.multiple_of
     own = source.multiple_of
+    if step == own:
+        return True
+    if step != int(step):
+        return False
     if own is None:
         return step == 1 and isinstance(source, IntegerType)
-    return isinstance(own, int) and own % step == 0
+    return own == int(own) and int(own) % int(step) == 0

@@ -315,3 +315,80 @@ def test_what_can_be_compared_only_sometimes_is_a_warning(when: Document) -> Non
     some = record(amount=INTEGER, remark=optional(TEXT), some={"anyOf": [TEXT, BOOLEAN, INTEGER]})
     (found,) = findings({"b": decide((when, "e"), otherwise="f"), "e": end(), "f": end()}, input=some)
     assert (found.code, found.severity) == ("COMPARISON_UNCERTAIN", Severity.WARNING)
+
+
+@pytest.mark.parametrize(
+    ("value", "when", "code"),
+    [
+        (INTEGER, {"eq": [ref("input.x"), const([1])]}, "COMPARISON_UNLIKE"),
+        ({"type": "array"}, {"eq": [ref("input.x"), const({"a": 1})]}, "COMPARISON_UNLIKE"),
+        ({}, {"gt": [ref("input.x"), const(1)]}, "COMPARISON_UNCERTAIN"),
+        ({"type": "array"}, {"eq": [ref("input.x"), const([])]}, None),
+    ],
+)
+def test_arrays_objects_and_anything_are_compared_by_kind(
+    value: Document, when: Document, code: str | None
+) -> None:
+    nodes = {"b": decide((when, "e"), otherwise="f"), "e": end(), "f": end()}
+    assert codes(findings(nodes, input=record(x=value))) == ([] if code is None else [code])
+
+
+@pytest.mark.parametrize(
+    ("source", "needed", "expected"),
+    [
+        ({"type": "integer", "minimum": 2}, {"type": "integer", "exclusiveMinimum": 1}, "ALWAYS"),
+        ({"type": "integer", "minimum": 1}, {"type": "integer", "exclusiveMinimum": 1}, "RUNTIME"),
+        ({"type": "number"}, {"type": "number", "multipleOf": 0.5}, "RUNTIME"),
+        ({"type": "number", "multipleOf": 4}, {"type": "number", "multipleOf": 2}, "ALWAYS"),
+        (
+            {"type": "integer", "exclusiveMinimum": 2, "minimum": 1},
+            {"type": "number", "minimum": 2},
+            "ALWAYS",
+        ),
+        (
+            {"type": "integer", "exclusiveMinimum": 1, "minimum": 2},
+            {"type": "number", "minimum": 2},
+            "ALWAYS",
+        ),
+        ({"type": "number", "exclusiveMaximum": 2}, {"type": "number", "minimum": 2}, "NEVER"),
+        ({"type": "integer", "multipleOf": 6}, {"type": "integer", "multipleOf": 3}, "ALWAYS"),
+        ({"type": "integer", "multipleOf": 3}, {"type": "integer", "multipleOf": 6}, "RUNTIME"),
+        ({"type": "number", "multipleOf": 0.5}, {"type": "number", "multipleOf": 0.5}, "ALWAYS"),
+        (INTEGER, {"type": "number", "multipleOf": 1}, "ALWAYS"),
+        (NUMBER, INTEGER, "RUNTIME"),
+        ({"type": "string", "minLength": 3}, {"type": "string", "maxLength": 2}, "NEVER"),
+        ({"type": "array", "minItems": 1, "items": INTEGER}, {"type": "array", "items": TEXT}, "NEVER"),
+        ({"type": "array", "items": INTEGER}, {"type": "array", "items": TEXT}, "RUNTIME"),
+        ({"type": "array", "maxItems": 0}, {"type": "array", "items": TEXT}, "ALWAYS"),
+        (record(a=TEXT), {"type": "object", "additionalProperties": False}, "NEVER"),
+        (record(maybe={"a": TEXT}), {"type": "object", "additionalProperties": False}, "RUNTIME"),
+        (record(a=TEXT), {"type": "object", "additionalProperties": TEXT}, "RUNTIME"),
+        ({"type": "object", "additionalProperties": False}, record(maybe={"a": TEXT}), "ALWAYS"),
+        ({"type": "string", "format": "date"}, TEXT, "ALWAYS"),
+        (TEXT, {"type": "string", "format": "date"}, "RUNTIME"),
+        ({"type": "string", "pattern": "^a"}, {"type": "string", "pattern": "^b"}, "RUNTIME"),
+    ],
+)
+def test_how_the_values_of_one_type_stand_to_another(
+    source: Document, needed: Document, expected: str
+) -> None:
+    found = codes(given(ref("input.x"), needed, input=record(x=source)))
+    named = {"ALWAYS": [], "RUNTIME": ["VALUE_MAY_NOT_FIT"], "NEVER": ["VALUE_NEVER_FITS"]}
+    assert found == named[expected]
+
+
+def test_a_comparison_of_types_that_branch_without_end_proves_nothing() -> None:
+    """Each level of these types has many ways into the next; the budget ends the search."""
+    wide = 8
+    types: Document = {}
+    for side in ("L", "R"):
+        for level in range(wide):
+            members = [
+                record(**{f"p{number}": {"$ref": f"#/types/{side}{(level + 1) % wide}"}})
+                for number in range(wide)
+            ]
+            types[f"{side}{level}"] = {
+                "anyOf": [*members, {"type": "string", "maxLength": level + (side == "L")}]
+            }
+    left, right = {"$ref": "#/types/L0"}, {"$ref": "#/types/R0"}
+    assert codes(given(ref("input"), right, types=types, input=left)) == ["VALUE_MAY_NOT_FIT"]
