@@ -36,6 +36,10 @@ class Movements:
             if not events:
                 del self._waiting[instance_id]
 
+    def waited_for(self, instance_id: Id) -> bool:
+        """Whether somebody waits for this instance now."""
+        return instance_id in self._waiting
+
     def release(self) -> None:
         """Wake everybody: the server stops."""
         for events in self._waiting.values():
