@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 from orbit_sdk.builder.graph import Expr, Scope
-from orbit_sdk.handlers.problems import BuildError
+from orbit_sdk.handlers.problems import BuildCode, BuildError
 from orbit_sdk.handlers.type_schemas import Schema
 
 __all__ = ["Condition", "ConditionData", "Owner", "Ref", "RefData", "condition_data", "ref_data"]
@@ -25,7 +25,7 @@ class Owner(Protocol):
         """The workflow."""
         ...
 
-    def refuse(self, code: str, found: str, instead: str) -> BuildError:
+    def refuse(self, code: BuildCode, found: str, instead: str) -> BuildError:
         """Remember a misuse and give the error to raise."""
         ...
 
@@ -89,7 +89,7 @@ _COMPUTE = "compute it in a handler, and pass the reference to that handler"
 _NOT_RUN = "nothing runs while a definition is built"
 
 
-def _refusing(code: str, doing: str, instead: str) -> Callable[..., Any]:
+def _refusing(code: BuildCode, doing: str, instead: str) -> Callable[..., Any]:
     def refuse(self: Any, *_args: object, **_kwargs: object) -> NoReturn:
         data = object.__getattribute__(self, "_orbit")
         raise data.trace.refuse(code, f"{doing} {self!r}: {_NOT_RUN}, so its value is not known yet", instead)

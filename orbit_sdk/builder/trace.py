@@ -23,7 +23,7 @@ from orbit_sdk.check.narrow import Certain, certain
 from orbit_sdk.definition import expressions
 from orbit_sdk.handlers.declaration import Handler
 from orbit_sdk.handlers.options import StepOptions
-from orbit_sdk.handlers.problems import BuildError, Place, Problem, caller_place
+from orbit_sdk.handlers.problems import BuildCode, BuildError, Place, Problem, caller_place
 from orbit_sdk.handlers.recording import RECORDER
 from orbit_sdk.handlers.type_schemas import Schema, TypeBook, TypeRefused
 from orbit_sdk.values.json_strict import Json
@@ -79,7 +79,7 @@ class Trace:
 
     # Misuse.
 
-    def refuse(self, code: str, found: str, instead: str, place: Place | None = None) -> BuildError:
+    def refuse(self, code: BuildCode, found: str, instead: str, place: Place | None = None) -> BuildError:
         """Remember a misuse, so that it cannot be swallowed, and give the error to raise."""
         problem = Problem(code, found, instead, place or self.standing or caller_place())
         self.problems.append(problem)

@@ -25,7 +25,14 @@ from orbit_sdk.check.diagnostics import Diagnostic, Place
 from orbit_sdk.definition.models import Definition, definition_digest, load_definition
 from orbit_sdk.errors import InvalidArgument
 from orbit_sdk.handlers.options import FailurePolicy
-from orbit_sdk.handlers.problems import BuildError, Problem, caller_place, function_place, raised_place
+from orbit_sdk.handlers.problems import (
+    BuildCode,
+    BuildError,
+    Problem,
+    caller_place,
+    function_place,
+    raised_place,
+)
 from orbit_sdk.handlers.recording import RECORDER
 from orbit_sdk.handlers.signature import dump_checked, error_details
 from orbit_sdk.values.json_strict import Json
@@ -223,7 +230,7 @@ def workflow(
     return declare
 
 
-def _declared_wrongly(id_: object, version: object, on_failure: object) -> tuple[str, str, str] | None:
+def _declared_wrongly(id_: object, version: object, on_failure: object) -> tuple[BuildCode, str, str] | None:
     if not isinstance(id_, str) or not is_name(id_):
         return (
             "NAME",
@@ -237,7 +244,7 @@ def _declared_wrongly(id_: object, version: object, on_failure: object) -> tuple
     return None
 
 
-def _wrong_shape(function: Any, id_: str) -> tuple[str, str, str] | None:
+def _wrong_shape(function: Any, id_: str) -> tuple[BuildCode, str, str] | None:
     """Code, what was found, what to write; None when all is well."""
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         return (
@@ -268,7 +275,7 @@ def _wrong_shape(function: Any, id_: str) -> tuple[str, str, str] | None:
     return None
 
 
-def _problem(function: object, code: str, found: str, instead: str) -> BuildError:
+def _problem(function: object, code: BuildCode, found: str, instead: str) -> BuildError:
     return BuildError([Problem(code, found, instead, function_place(function))])
 
 
@@ -299,7 +306,7 @@ def _loaded(document: dict[str, Json], side: Mapping[str, Place]) -> Definition:
             )
             for detail in error.details
         ]
-        whole = Problem("FORM", error.message, "see the definition format", side.get(WHOLE))
+        whole = Problem("FORM_INVALID", error.message, "see the definition format", side.get(WHOLE))
         raise BuildError(problems or [whole]) from None
 
 

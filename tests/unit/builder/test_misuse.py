@@ -102,6 +102,14 @@ def after_fail(order: Order) -> Any:
         work("a")
 
 
+def tuples(order: Order) -> Any:
+    value = orbit.branch(
+        orbit.when(order.ok, lambda: orbit.parallel(lambda: work("a"), lambda: work("b"))),
+        orbit.otherwise(lambda: (work("c"), work("d"))),
+    )
+    return work(value)
+
+
 async def async_arm() -> None:
     return None
 
@@ -160,6 +168,7 @@ MISUSES: list[tuple[str, Callable[[Order], Any]]] = [
     ("OUTSIDE_ARM", made_in_sibling),
     ("OUTSIDE_ARM", condition_of_arm),
     ("AFTER_FAIL", after_fail),
+    ("UNUSABLE", tuples),
     ("EAGER_ARM", lambda order: orbit.when(order.ok, work("a"))),
     ("EAGER_ARM", lambda _: orbit.otherwise(None)),
     ("EAGER_ARM", lambda _: orbit.parallel(work("a"), work("b"))),

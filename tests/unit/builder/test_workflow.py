@@ -110,7 +110,7 @@ def test_a_form_that_the_definition_refuses_is_told_with_its_place() -> None:
 
     with pytest.raises(orbit.BuildError) as caught:
         long.compile()
-    assert caught.value.reason == "FORM"
+    assert caught.value.reason == "FORM_INVALID"
     assert caught.value.place is not None
     assert caught.value.place.file == __file__
 

@@ -235,8 +235,9 @@ def test_a_verify_function_takes_the_handler_s_parameters() -> None:
     def same(ctx: orbit.TaskContext, text: str) -> orbit.CannotTell:
         return orbit.CannotTell()
 
-    with pytest.raises(orbit.BuildError, match="exactly"):
+    with pytest.raises(orbit.BuildError, match="exactly") as caught:
         sure.verify(other)
+    assert caught.value.reason == "VERIFY_SHAPE"
     sure.verify(same)
     with pytest.raises(orbit.BuildError, match="already"):
         sure.verify(same)
