@@ -29,7 +29,10 @@ HANDLERS = {
     "safe@1": _handler("IDEMPOTENT"),
     "risky@1": _handler("CONSERVATIVE"),
     "strict@1": _handler(
-        "CONSERVATIVE", {"type": "integer"}, errors=["CLOSED", "NO_FUNDS"], parameters={"value": {"type": "integer"}}
+        "CONSERVATIVE",
+        {"type": "integer"},
+        errors=["CLOSED", "NO_FUNDS"],
+        parameters={"value": {"type": "integer"}},
     ),
     "status@1": _handler("READ_ONLY", STATUS),
 }
@@ -74,12 +77,14 @@ def work(handler: str, value: Any = None, attempts: int = 3, **more: Any) -> Nod
     }
 
 
-def task(next: str, handler: str = "risky", on_failure: Any = "REVIEW", **more: Any) -> Node:
-    node = {"kind": "TASK", "total_timeout_ms": 3_600_000, "on_failure": on_failure, "next": next}
+def task(target: str, handler: str = "risky", on_failure: Any = "REVIEW", **more: Any) -> Node:
+    node = {"kind": "TASK", "total_timeout_ms": 3_600_000, "on_failure": on_failure, "next": target}
     return node | work(handler, more.pop("value", None), more.pop("attempts", 3), **more)
 
 
-def wait(next: str, on_timeout: Any = "REVIEW", match: Any = "m", early: str = "DROP", seconds: int = 3600) -> Node:
+def wait(
+    target: str, on_timeout: Any = "REVIEW", match: Any = "m", early: str = "DROP", seconds: int = 3600
+) -> Node:
     return {
         "kind": "WAIT",
         "signal": "approval",
@@ -87,15 +92,17 @@ def wait(next: str, on_timeout: Any = "REVIEW", match: Any = "m", early: str = "
         "timeout_ms": seconds * 1000,
         "early": early,
         "on_timeout": on_timeout,
-        "next": next,
+        "next": target,
     }
 
 
-def timer(next: str, seconds: int = 60) -> Node:
-    return {"kind": "TIMER", "delay_ms": seconds * 1000, "next": next}
+def timer(target: str, seconds: int = 60) -> Node:
+    return {"kind": "TIMER", "delay_ms": seconds * 1000, "next": target}
 
 
-def poll(next: str, on_failed: Any = "REVIEW", *, receipt: bool = False, rounds: int = 5, **more: Any) -> Node:
+def poll(
+    target: str, on_failed: Any = "REVIEW", *, receipt: bool = False, rounds: int = 5, **more: Any
+) -> Node:
     node: Node = {
         "kind": "POLL",
         "every_ms": more.pop("every", 30) * 1000,
@@ -104,7 +111,7 @@ def poll(next: str, on_failed: Any = "REVIEW", *, receipt: bool = False, rounds:
         "state": {"path": ["state"], "pending": ["pending"], "succeeded": ["done"], "failed": ["rejected"]},
         "on_failed": on_failed,
         "on_exhausted": "REVIEW",
-        "next": next,
+        "next": target,
     }
     if receipt:
         node["final_signal"] = {"signal": "receipt", "match": {"const": "m"}}
@@ -115,13 +122,13 @@ def parallel(join: str, on_arm_failure: str = "STOP_OTHERS", **arms: str) -> Nod
     return {"kind": "PARALLEL", "arms": arms, "join": join, "on_arm_failure": on_arm_failure}
 
 
-def join(next: str) -> Node:
-    return {"kind": "JOIN", "next": next}
+def join(target: str) -> Node:
+    return {"kind": "JOIN", "next": target}
 
 
-def merge(next: str, *inputs: tuple[str, str, Any]) -> Node:
+def merge(target: str, *inputs: tuple[str, str, Any]) -> Node:
     listed = [{"from": source, "exit": name, "value": value} for source, name, value in inputs]
-    return {"kind": "MERGE", "result": {}, "inputs": listed, "next": next}
+    return {"kind": "MERGE", "result": {}, "inputs": listed, "next": target}
 
 
 def branch(on: Any, otherwise: str | None = None, **cases: str) -> Node:

@@ -20,6 +20,7 @@ from orbit_sdk.engine import (
     DecideReview,
     Decision,
     DetachTask,
+    Effect,
     EngineLimits,
     GateTasks,
     Instance,
@@ -219,7 +220,7 @@ class Workflow:
         self.error = decision.error or self.error
         self.history.append(decision)
 
-    def _obey(self, effect: Any) -> None:
+    def _obey(self, effect: Effect) -> None:
         match effect:
             case CreateTask():
                 assert effect.task_id not in self.tasks
@@ -287,7 +288,9 @@ class Workflow:
                 found.append(self.tasks[task_id].unread[-1])
         return tuple(found)
 
-    def signal(self, name: str, match: Any, body: Any = None, key: str | None = None, **more: Any) -> Decision:
+    def signal(
+        self, name: str, match: Any, body: Any = None, key: str | None = None, **more: Any
+    ) -> Decision:
         return self.do(self.signal_command(name, match, body, key, **more))
 
     def signal_command(

@@ -41,8 +41,9 @@ from orbit_sdk.engine.decision import (
 )
 from orbit_sdk.engine.matching import match_key
 from orbit_sdk.engine.needs import needed_facts
-from orbit_sdk.engine.plan import Plan, PlanNode, compile_plan
+from orbit_sdk.engine.plan import compile_plan
 from orbit_sdk.engine.refs import effect_key, parse_ref, payload_ref, signal_ref, step_id, task_ref, wait_id
+from orbit_sdk.engine.shape import Plan, PlanNode
 from orbit_sdk.engine.state import (
     TERMINAL_INSTANCE_STATES,
     ArmState,

@@ -14,7 +14,8 @@ from orbit_sdk.engine import poll
 from orbit_sdk.engine.checks import check_value
 from orbit_sdk.engine.failure import fail, settle
 from orbit_sdk.engine.matching import match_key
-from orbit_sdk.engine.plan import (
+from orbit_sdk.engine.refs import activation_id, pending_exit
+from orbit_sdk.engine.shape import (
     BranchOn,
     BranchWhen,
     Fail,
@@ -28,7 +29,6 @@ from orbit_sdk.engine.plan import (
     Timer,
     Wait,
 )
-from orbit_sdk.engine.refs import activation_id, pending_exit
 from orbit_sdk.engine.signals import complete_wait, find_signal
 from orbit_sdk.engine.state import ArmState, InstanceState, ReviewClass, Step, StepState
 from orbit_sdk.engine.tasks import open_task
@@ -102,8 +102,7 @@ def open_step(turn: Turn, node: PlanNode, step: Step, edge: Edge) -> None:
 
 
 def arrive(turn: Turn, join_key: str, source: str) -> None:
-    """An arm reached its JOIN; the last one opens the successor, exactly once, since the JOIN closes with it.
-    """
+    """An arm reached its JOIN. The last one opens the successor, once: the JOIN closes with it."""
     arm = turn.plan.nodes[source].arms[-1].name
     join = turn.set_arms(turn.steps[join_key], (arm,), ArmState.DONE)
     states = (join.arms or {}).values()

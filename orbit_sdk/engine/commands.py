@@ -26,8 +26,7 @@ class TaskPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """One stored change of a task, as the workflow must see it. `stored_at` decides whether it was on time.
-    """
+    """One stored change of a task, as a workflow sees it. `stored_at` decides whether it was on time."""
 
     task_id: str
     activation_id: str
@@ -57,8 +56,7 @@ class StartInstance:
 
 @dataclass(frozen=True, slots=True)
 class ApplyReport:
-    """Consume one inbox row. Stale reports (other activation, older revision) are answered `applied=False`.
-    """
+    """Consume one inbox row. What is stale (old activation or revision) is answered `applied=False`."""
 
     report: TaskReport
     seed: IdSeed

@@ -11,8 +11,8 @@ from orbit_sdk.engine.commands import Cancel, Pause, Resume, TaskReport
 from orbit_sdk.engine.decision import GateTasks, Refusal
 from orbit_sdk.engine.due import time_passed
 from orbit_sdk.engine.failure import stop_step
-from orbit_sdk.engine.plan import Task
 from orbit_sdk.engine.reports import apply_report
+from orbit_sdk.engine.shape import Task
 from orbit_sdk.engine.state import TERMINAL_INSTANCE_STATES, StepState
 from orbit_sdk.engine.turn import Lead, Turn
 from orbit_sdk.errors import Code, Detail

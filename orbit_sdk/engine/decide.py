@@ -25,10 +25,10 @@ from orbit_sdk.engine.decision import Answer, Missing, Refusal
 from orbit_sdk.engine.due import time_passed
 from orbit_sdk.engine.errors import engine_error
 from orbit_sdk.engine.finish import finish
-from orbit_sdk.engine.plan import Plan
 from orbit_sdk.engine.receive import accept_signal
 from orbit_sdk.engine.reports import apply_report
 from orbit_sdk.engine.reviews import decide_review
+from orbit_sdk.engine.shape import Plan
 from orbit_sdk.engine.start import new_instance, start
 from orbit_sdk.engine.state import State
 from orbit_sdk.engine.turn import MissingBody, Turn

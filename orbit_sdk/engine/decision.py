@@ -59,8 +59,7 @@ class CancelTask:
 
 @dataclass(frozen=True, slots=True)
 class DetachTask:
-    """Order: the query lost to its receipt; an unstarted task is cancelled, a started one settles on its own.
-    """
+    """Order: nobody waits for this query any more; unstarted it is cancelled, else it settles alone."""
 
     task_id: str
 

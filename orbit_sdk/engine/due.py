@@ -6,8 +6,8 @@ from orbit_sdk.engine import poll
 from orbit_sdk.engine.advance import complete_timer
 from orbit_sdk.engine.commands import TaskReport
 from orbit_sdk.engine.failure import fail
-from orbit_sdk.engine.plan import FAIL, GOTO, Poll, Timer, Wait
 from orbit_sdk.engine.reports import apply_report
+from orbit_sdk.engine.shape import FAIL, GOTO, Poll, Timer, Wait
 from orbit_sdk.engine.signals import close_wait, complete_wait, find_signal
 from orbit_sdk.engine.state import ReviewClass, Step, StepState
 from orbit_sdk.engine.tasks import failure_value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orbit_sdk.engine.advance import block
 from orbit_sdk.engine.failure import settle
-from orbit_sdk.engine.plan import Task
+from orbit_sdk.engine.shape import Task
 from orbit_sdk.engine.signals import close_wait
 from orbit_sdk.engine.state import ReviewClass
 from orbit_sdk.engine.turn import Turn

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from orbit_sdk.engine.decision import CancelTask, DetachTask, SettleTask
-from orbit_sdk.engine.plan import Join, PlanNode, Poll, Task
+from orbit_sdk.engine.shape import Join, PlanNode, Poll, Task
 from orbit_sdk.engine.signals import close_wait
 from orbit_sdk.engine.state import ArmState, ReviewClass, Step, StepState
 from orbit_sdk.engine.turn import Turn

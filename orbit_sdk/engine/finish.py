@@ -7,8 +7,8 @@ from dataclasses import replace
 from orbit_sdk.definition.expressions import FactKey
 from orbit_sdk.engine.decision import Decision, Event, SignalChange, StepChange
 from orbit_sdk.engine.events import outcomes, signal_event, step_event, workflow_events
-from orbit_sdk.engine.plan import Fail
 from orbit_sdk.engine.refs import pending_exit
+from orbit_sdk.engine.shape import Fail
 from orbit_sdk.engine.signals import reject_all
 from orbit_sdk.engine.state import TERMINAL_INSTANCE_STATES, Instance, InstanceState
 from orbit_sdk.engine.summary import summarize

@@ -1,8 +1,8 @@
 """Things that must be impossible, as functions over what an instance went through.
 
-A history is the decisions of one instance in the order they were stored; a violation is a sentence. The numbers are
-those of the list in the documentation. What concerns leases, permits, lost commands and audit rows is not visible to
-the engine and is checked on the database.
+A history is the decisions of one instance in the order they were stored; a violation is a sentence. The
+numbers are those of the list in the documentation. What concerns leases, permits, lost commands and audit
+rows is not visible to the engine and is checked on the database.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
-from orbit_sdk.engine.decision import CreateTask, Decision, StepChange
-from orbit_sdk.engine.plan import GOTO, Call, Plan, Poll, Task
+from orbit_sdk.engine.decision import CreateTask, Decision
+from orbit_sdk.engine.shape import GOTO, Call, Plan, Poll, Task
 from orbit_sdk.engine.state import (
     TERMINAL_INSTANCE_STATES,
     Instance,
@@ -38,40 +38,51 @@ def no_start_while_stopped(_plan: Plan, history: History) -> Iterator[str]:
 
 
 def once_only(_plan: Plan, history: History) -> Iterator[str]:
-    """4: one successor per JOIN, one consumption per wait and per signal, one application per report, one task per
-    activation and round."""
+    """4: once is once: a successor, a consumption, an applied report, the task of a round."""
+    yield from _opened_once(history)
+    yield from _consumed_once(history)
+    rounds: set[tuple[str, int]] = set()
+    for order in _orders(history):
+        if (order.activation_id, order.round) in rounds:
+            yield f"{order.step_key} ordered two tasks for round {order.round} of one activation"
+        rounds.add((order.activation_id, order.round))
+
+
+def _opened_once(history: History) -> Iterator[str]:
     opened: set[tuple[str, int]] = set()
+    for change in (change for decision in history for change in decision.steps):
+        before, after = change.before, change.after
+        if before is None:
+            if (after.step_key, after.activation_no) in opened:
+                yield f"{after.step_key} was opened twice as activation {after.activation_no}"
+            opened.add((after.step_key, after.activation_no))
+        elif before.task_id == after.task_id and after.task_revision < before.task_revision:
+            yield f"{after.step_key} applied an older report of its task"
+
+
+def _consumed_once(history: History) -> Iterator[str]:
     waits: set[str] = set()
     signals: set[str] = set()
-    rounds: set[tuple[str, int]] = set()
+    for signal in (changed.after for decision in history for changed in decision.signals):
+        if signal.consumed_wait_id is None:
+            continue
+        if signal.consumed_wait_id in waits:
+            yield f"the wait {signal.consumed_wait_id} consumed two signals"
+        if signal.id in signals:
+            yield f"the signal {signal.id} was consumed twice"
+        waits.add(signal.consumed_wait_id)
+        signals.add(signal.id)
+
+
+def _orders(history: History) -> Iterator[CreateTask]:
     for decision in history:
-        for change in decision.steps:
-            after = change.after
-            if change.before is None:
-                if (after.step_key, after.activation_no) in opened:
-                    yield f"{after.step_key} was opened twice as activation {after.activation_no}"
-                opened.add((after.step_key, after.activation_no))
-            elif change.before.task_id == after.task_id and after.task_revision < change.before.task_revision:
-                yield f"{after.step_key} applied an older report of its task"
-        for changed in decision.signals:
-            wait = changed.after.consumed_wait_id
-            if wait is None:
-                continue
-            if wait in waits:
-                yield f"the wait {wait} consumed two signals"
-            if changed.after.id in signals:
-                yield f"the signal {changed.after.id} was consumed twice"
-            waits.add(wait)
-            signals.add(changed.after.id)
         for effect in decision.effects:
             if isinstance(effect, CreateTask):
-                if (effect.activation_id, effect.round) in rounds:
-                    yield f"{effect.step_key} ordered two tasks for round {effect.round} of one activation"
-                rounds.add((effect.activation_id, effect.round))
+                yield effect
 
 
 def final_is_final(_plan: Plan, history: History) -> Iterator[str]:
-    """5: a finished instance and a closed activation never change, and nothing starts in a finished instance."""
+    """5: a finished instance and a closed activation never change; nothing starts in a finished instance."""
     closed: set[str] = set()
     settled: set[str] = set()
     for decision in history:
@@ -99,7 +110,10 @@ def within_budget(plan: Plan, history: History) -> Iterator[str]:
     for decision in history:
         for change in decision.steps:
             step = change.after
-            if step.deadline_at is not None and deadlines.setdefault(step.step_key, step.deadline_at) != step.deadline_at:
+            if (
+                step.deadline_at is not None
+                and deadlines.setdefault(step.step_key, step.deadline_at) != step.deadline_at
+            ):
                 yield f"the deadline of {step.step_key} moved"
             spec = plan.nodes[step.step_key].spec
             if isinstance(spec, Poll) and step.round > spec.max_rounds:
@@ -113,13 +127,14 @@ def _order_within_budget(plan: Plan, decision: Decision, order: CreateTask) -> I
     call = _call(plan, order.step_key)
     spent = next((c.after.attempts_spent for c in decision.steps if c.after.id == order.activation_id), 0)
     if order.attempts_max < 1 or order.attempts_max + spent > call.retry.max_attempts:
-        yield f"{order.step_key} may try {order.attempts_max} times after {spent} of {call.retry.max_attempts}"
+        allowed = call.retry.max_attempts
+        yield f"{order.step_key} may try {order.attempts_max} times after {spent} of {allowed}"
     if order.total_deadline_at < decision.instance.last:
         yield f"{order.step_key} was ordered after its deadline"
 
 
 def unknown_needs_a_person(plan: Plan, history: History) -> Iterator[str]:
-    """7: a step whose effect is unknown is only left by a person's decision or by the truth about its task."""
+    """7: a step whose effect is unknown is left by a person's decision or the truth about its task."""
     for decision in history:
         decided = any(event.type == "workflow.recovered" for event in decision.events)
         for change in decision.steps:
@@ -141,7 +156,9 @@ def _caught_by_the_definite(plan: Plan, decision: Decision, *, decided: bool) ->
 
 
 def always_waits_for_something(plan: Plan, history: History) -> Iterator[str]:
-    """8: an instance is finished, in review, paused, or waits for something that is stored and found by an index."""
+    """8: an instance is finished, in review, paused, or waits for something that is stored and found by an
+    index.
+    """
     live: dict[str, Step] = {}
     for decision in history:
         for change in decision.steps:
@@ -186,7 +203,9 @@ def _rests_on_nothing(step: Step) -> str | None:
 
 
 def revisions_are_true(_plan: Plan, history: History) -> Iterator[str]:
-    """9: an event names a revision that its aggregate really had, and no two events of one aggregate share one."""
+    """9: an event names a revision that its aggregate really had, and no two events of one aggregate share
+    one.
+    """
     seen: set[tuple[str, int]] = set()
     latest: dict[str, int] = {}
     for decision in history:
@@ -242,8 +261,3 @@ def _call(plan: Plan, step_key: str) -> Call:
 
 def _shown(head: Instance) -> str:
     return "paused" if head.paused else "being cancelled" if head.cancel_requested else head.state.value
-
-
-def changes_of(history: History, step_key: str) -> list[StepChange]:
-    """All that happened to one step."""
-    return [change for decision in history for change in decision.steps if change.after.step_key == step_key]

@@ -19,8 +19,8 @@ from orbit_sdk.engine.commands import (
     StartInstance,
     TimePassed,
 )
-from orbit_sdk.engine.plan import Plan
 from orbit_sdk.engine.refs import split_exit
+from orbit_sdk.engine.shape import Plan
 from orbit_sdk.engine.state import State
 
 _NOTHING: frozenset[FactKey] = frozenset()
@@ -32,12 +32,9 @@ def needed_facts(plan: Plan, state: State | None, command: Command) -> frozenset
 
     The meta of a WAIT that a person concluded is null.
     """
-    match command:
-        case StartInstance():
-            return plan.start_reads - {FactKey("input")}
-        case Pause() | Cancel() | ReportEngineError():
-            return _NOTHING
-    if state is None:
+    if isinstance(command, StartInstance):
+        return plan.start_reads - {FactKey("input")}
+    if state is None or isinstance(command, Pause | Cancel | ReportEngineError):
         return _NOTHING
     match command:
         case ApplyReport(report=report):

@@ -22,8 +22,8 @@ from orbit_sdk.engine.commands import TaskPhase, TaskReport
 from orbit_sdk.engine.decision import DetachTask
 from orbit_sdk.engine.failure import fail
 from orbit_sdk.engine.matching import match_key
-from orbit_sdk.engine.plan import FAIL, GOTO, PlanNode, Poll
 from orbit_sdk.engine.refs import task_ref
+from orbit_sdk.engine.shape import FAIL, GOTO, PlanNode, Poll
 from orbit_sdk.engine.signals import MOVED_NOTHING, close_wait, consume, drop, find_signal
 from orbit_sdk.engine.state import ReviewClass, Signal, SignalState, Step, StepState
 from orbit_sdk.engine.tasks import (
@@ -92,8 +92,7 @@ def next_round(turn: Turn, step: Step) -> None:
 
 
 def due_round(turn: Turn, step_key: str) -> None:
-    """A round that fell due during a pause is opened after it, once, unless something else decided meanwhile.
-    """
+    """A round that fell due during a pause is opened after it, unless something else decided."""
     step = turn.steps.get(step_key)
     if step is None or step.state is not StepState.WAITING_TIME:
         return
@@ -191,7 +190,7 @@ def round_due(turn: Turn, step: Step) -> None:
 
 
 def classify(node: PlanNode, value: Json, limit: int) -> str:
-    """ "pending", "succeeded", "failed", or what is wrong with the value (for a review, UNMAPPED)."""
+    """One of "pending", "succeeded", "failed", or what is wrong with the value (for a review, UNMAPPED)."""
     if value_problem(node.result_problems, value, limit) is not None:
         return DOES_NOT_FIT
     spec = spec_of(node)
@@ -245,8 +244,7 @@ def _reported_failed(turn: Turn, step: Step, ref: str) -> None:
 
 
 def exhausted(turn: Turn, step: Step, reason: str) -> None:
-    """No round is left, or no time: a person decides, with the last known value. A running query is let go.
-    """
+    """No round or no time is left: a person decides, with the last known value at hand."""
     close_wait(turn, step)
     if step.state is StepState.WAITING_TASK and step.task_id is not None and reason == TIME_OVER:
         turn.effects.append(DetachTask(step.task_id))
@@ -264,8 +262,7 @@ def take_receipts(turn: Turn, node: PlanNode, step: Step) -> bool:
 
 
 def take_receipt(turn: Turn, node: PlanNode, step: Step, signal: Signal) -> bool:
-    """One receipt. A pending one moves nothing and is put aside; any other decides, and the query is let go.
-    """
+    """One receipt: a pending one is put aside, any other decides and lets the query go."""
     body = turn.body_of(signal)
     sort = classify(node, body.body, turn.limits.payload_bytes)
     if sort == PENDING:

@@ -6,8 +6,8 @@ from orbit_sdk.engine import poll
 from orbit_sdk.engine.advance import run
 from orbit_sdk.engine.commands import AcceptSignal
 from orbit_sdk.engine.decision import Refusal
-from orbit_sdk.engine.plan import Poll
 from orbit_sdk.engine.reports import apply_report
+from orbit_sdk.engine.shape import Poll
 from orbit_sdk.engine.signals import complete_wait, receive
 from orbit_sdk.engine.state import Step
 from orbit_sdk.engine.turn import Turn

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from orbit_sdk.engine.commands import TaskReport
-from orbit_sdk.engine.plan import Poll
 from orbit_sdk.engine.poll import apply_to_poll
+from orbit_sdk.engine.shape import Poll
 from orbit_sdk.engine.tasks import apply_to_task, take_report
 from orbit_sdk.engine.turn import Turn
 

@@ -11,7 +11,9 @@ from orbit_sdk.engine.commands import DecideReview, TaskPhase, Verdict
 from orbit_sdk.engine.decision import DetachTask, Refusal, SettleTask
 from orbit_sdk.engine.events import RECOVERED
 from orbit_sdk.engine.failure import IN_REVIEW, fail
-from orbit_sdk.engine.plan import (
+from orbit_sdk.engine.poll import FAILED, SUCCEEDED, classify
+from orbit_sdk.engine.refs import activation_id
+from orbit_sdk.engine.shape import (
     GOTO,
     Call,
     Join,
@@ -22,8 +24,6 @@ from orbit_sdk.engine.plan import (
     Task,
     Wait,
 )
-from orbit_sdk.engine.poll import FAILED, SUCCEEDED, classify
-from orbit_sdk.engine.refs import activation_id
 from orbit_sdk.engine.signals import close_wait
 from orbit_sdk.engine.state import TERMINAL_INSTANCE_STATES, ReviewClass, Step, StepState
 from orbit_sdk.engine.tasks import attempts_left, failure_value, latest_start

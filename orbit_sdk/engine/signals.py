@@ -69,9 +69,7 @@ def find_signal(turn: Turn, step: Step, *, accepted_until: int | None = None) ->
 
 
 def consume(turn: Turn, signal: Signal, step: Step) -> str:
-    """One wait takes one signal: its body and meta become facts of the step. Returns the reference to the
-    body.
-    """
+    """One wait takes one signal: its body and meta become facts. Returns the body's reference."""
     body = turn.body_of(signal)
     turn.pending.remove(signal)
     turn.put_signal(
@@ -99,8 +97,7 @@ def drop(turn: Turn, signal: Signal, state: SignalState, disposition: str) -> No
 
 
 def close_wait(turn: Turn, step: Step) -> None:
-    """The wait of this step is over: what it leaves behind serves only further activations of the same step.
-    """
+    """The wait is over: what it leaves behind serves only further activations of the same step."""
     if step.signal is None:
         return
     for index, signal in enumerate(turn.pending):

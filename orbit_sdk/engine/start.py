@@ -6,7 +6,7 @@ from orbit_sdk.engine.advance import START, run
 from orbit_sdk.engine.commands import StartInstance
 from orbit_sdk.engine.decision import Refusal
 from orbit_sdk.engine.events import STARTED
-from orbit_sdk.engine.plan import Plan
+from orbit_sdk.engine.shape import Plan
 from orbit_sdk.engine.state import Instance, InstanceState
 from orbit_sdk.engine.turn import Lead, Turn
 from orbit_sdk.errors import Code

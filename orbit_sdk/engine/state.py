@@ -29,8 +29,7 @@ TERMINAL_INSTANCE_STATES = frozenset({InstanceState.SUCCEEDED, InstanceState.FAI
 
 
 class StepState(StrEnum):
-    """PENDING (a JOIN that waits for arms; else derived when read) and SKIPPED (only derived) have no work.
-    """
+    """PENDING is a JOIN that waits for its arms; otherwise it and SKIPPED are only derived when read."""
 
     PENDING = "PENDING"
     WAITING_TASK = "WAITING_TASK"

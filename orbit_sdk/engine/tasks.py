@@ -10,8 +10,8 @@ from orbit_sdk.engine.checks import check_value, value_problem
 from orbit_sdk.engine.commands import TaskPhase, TaskReport
 from orbit_sdk.engine.decision import CreateTask, SettleTask
 from orbit_sdk.engine.failure import IN_REVIEW, fail, holds_unknown_effect
-from orbit_sdk.engine.plan import FAIL, GOTO, OWN_CODES, Call, PlanNode, Task
 from orbit_sdk.engine.refs import effect_key, task_ref
+from orbit_sdk.engine.shape import FAIL, GOTO, OWN_CODES, Call, PlanNode, Task
 from orbit_sdk.engine.state import ReviewClass, Step, StepState
 from orbit_sdk.engine.turn import Turn
 from orbit_sdk.values.json_strict import Json
@@ -191,8 +191,7 @@ def cancelled(turn: Turn, step: Step, prefix: str) -> None:
 
 
 def task_in_review(turn: Turn, step: Step, report: TaskReport, prefix: str) -> None:
-    """A person has to decide what became of the task. What is known to be no unknown effect yields to a stop.
-    """
+    """A person decides what became of the task. What holds no unknown effect yields to a stop."""
     asked = turn.review(step, report.review_class or ReviewClass.UNKNOWN, f"{prefix}{IN_REVIEW}")
     if turn.is_stopped(step.step_key) and not holds_unknown_effect(turn, asked):
         turn.effects.append(SettleTask(report.task_id, "CANCELLED", "STOPPED"))

@@ -15,8 +15,8 @@ from orbit_sdk.definition.evaluate import Facts
 from orbit_sdk.definition.expressions import FactKey, FactPart
 from orbit_sdk.engine.commands import EngineLimits
 from orbit_sdk.engine.decision import CreateTask, Effect, Payload
-from orbit_sdk.engine.plan import Plan, PlanNode
 from orbit_sdk.engine.refs import payload_ref, split_exit
+from orbit_sdk.engine.shape import Plan, PlanNode
 from orbit_sdk.engine.state import (
     ArmState,
     Instance,
@@ -224,8 +224,7 @@ class Turn:
     def review(
         self, step: Step, kind: ReviewClass, reason: str, message: str | None = None, **changes: Any
     ) -> Step:
-        """A step that a person has to decide on; `message` (what exactly was wrong) is kept as its failure.
-        """
+        """A step that a person has to decide on; `message` (what was wrong) is kept as its failure."""
         if message is not None:
             changes["failure_ref"] = self.store("failure", {"code": reason, "message": message})
         changes |= {
@@ -239,8 +238,7 @@ class Turn:
     # Arms
 
     def is_stopped(self, step_key: str) -> bool:
-        """Whether what this node still does is only being settled: cancelled, or in an arm that was stopped.
-        """
+        """Whether what this node still does is only settled: cancelled, or in an arm that was stopped."""
         if self.cancel_requested:
             return True
         arms = self.plan.nodes[step_key].arms

@@ -1,4 +1,5 @@
-"""Random definitions that are structurally valid: nested branches, parallels, waits, timers, polls and merges.
+"""Random definitions that are structurally valid: nested branches, parallels, waits, timers, polls and
+merges.
 
 Built backwards: a part is written for the node it leads to, and gives back the node it is entered by.
 """
@@ -34,47 +35,47 @@ class _Writer:
         self.nodes[key] = node
         return key
 
-    def sequence(self, next: str, depth: int, *, at_least: int = 1) -> str:
-        """One to three parts that lead to `next`."""
+    def sequence(self, then: str, depth: int, *, at_least: int = 1) -> str:
+        """One to three parts that lead to `then`."""
         for _ in range(max(at_least, self.random.randint(at_least, 3))):
-            next = self.part(next, depth)
-        return next
+            then = self.part(then, depth)
+        return then
 
-    def part(self, next: str, depth: int) -> str:
+    def part(self, then: str, depth: int) -> str:
         self.left -= 1
         simple = [self.task, self.task, self.wait, self.timer, self.poll]
         nested = [self.branch, self.merged, self.parallel] if depth > 0 and self.left > 0 else []
-        return self.random.choice(simple + nested)(next, depth)
+        return self.random.choice(simple + nested)(then, depth)
 
-    def policy(self, next: str, depth: int) -> Any:
+    def policy(self, then: str) -> Any:
         """What a failure exit does; a catch arm ends in a failure or goes on with the others."""
         chosen = self.random.choice(("REVIEW", "FAIL", "END", "GOTO"))
         if chosen in ("REVIEW", "FAIL"):
             return chosen
         if chosen == "END":
             return {"next": self.add("failed", failed())}
-        return {"next": self.sequence(next, 0) if self.left > 0 and self.random.random() < 0.5 else next}
+        return {"next": self.sequence(then, 0) if self.left > 0 and self.random.random() < 0.5 else then}
 
-    def task(self, next: str, depth: int) -> str:
+    def task(self, then: str, _depth: int) -> str:
         handler = self.random.choice(("read", "safe", "risky"))
         more: dict[str, Any] = {"attempts": self.random.randint(1, 3)}
         if self.random.random() < 0.2:
             more["start_within_ms"] = 1_800_000
-        return self.add("task", task(next, handler, self.policy(next, depth), value=ref("input"), **more))
+        return self.add("task", task(then, handler, self.policy(then), value=ref("input"), **more))
 
-    def wait(self, next: str, depth: int) -> str:
+    def wait(self, then: str, _depth: int) -> str:
         early = self.random.choice(("DROP", "KEEP"))
         key = self.random.choice(SIGNAL_KEYS)
-        node = wait(next, self.policy(next, depth), key, early, self.random.choice((60, 3600)))
+        node = wait(then, self.policy(then), key, early, self.random.choice((60, 3600)))
         return self.add("wait", node)
 
-    def timer(self, next: str, _depth: int) -> str:
-        return self.add("timer", timer(next, self.random.choice((1, 60, 900))))
+    def timer(self, then: str, _depth: int) -> str:
+        return self.add("timer", timer(then, self.random.choice((1, 60, 900))))
 
-    def poll(self, next: str, depth: int) -> str:
+    def poll(self, then: str, _depth: int) -> str:
         node = poll(
-            next,
-            self.policy(next, depth),
+            then,
+            self.policy(then),
             receipt=self.random.random() < 0.5,
             rounds=self.random.randint(1, 4),
             within=self.random.choice((60, 600)),
@@ -82,19 +83,22 @@ class _Writer:
         )
         return self.add("poll", node)
 
-    def branch(self, next: str, depth: int) -> str:
-        cases = {value: self.sequence(next, depth - 1, at_least=0) for value in CHOICES[: self.random.randint(1, 2)]}
-        return self.add("branch", branch(ref("input", "choice"), next, **cases))
+    def branch(self, then: str, depth: int) -> str:
+        cases = {
+            value: self.sequence(then, depth - 1, at_least=0)
+            for value in CHOICES[: self.random.randint(1, 2)]
+        }
+        return self.add("branch", branch(ref("input", "choice"), then, **cases))
 
-    def merged(self, next: str, depth: int) -> str:
+    def merged(self, then: str, _depth: int) -> str:
         """Two exclusive tasks whose values meet in a MERGE."""
         key = self.key("merge")
         left, right = (self.add("task", task(key, "read", "FAIL", value=ref("input"))) for _ in range(2))
-        self.nodes[key] = merge(next, (left, "next", ref(left)), (right, "next", {"const": 1}))
+        self.nodes[key] = merge(then, (left, "next", ref(left)), (right, "next", {"const": 1}))
         return self.add("branch", branch(ref("input", "choice"), right, x=left))
 
-    def parallel(self, next: str, depth: int) -> str:
-        meet = self.add("join", join(next))
+    def parallel(self, then: str, depth: int) -> str:
+        meet = self.add("join", join(then))
         names = ("left", "middle", "right")[: self.random.randint(2, 3)]
         arms = {name: self.sequence(meet, depth - 1) for name in names}
         policy = self.random.choice(("STOP_OTHERS", "LET_OTHERS_FINISH"))

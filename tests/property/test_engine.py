@@ -111,12 +111,16 @@ class Chaos:
         live = sorted(self.flow.live().items())
         if live and self.random.random() < 0.5:
             _, step = self.random.choice(live)
-            self.flow.do(TimePassed(step.id, self.flow.seed(), next(iter(self.flow.newest([step.step_key])), None)))
+            self.flow.do(
+                TimePassed(step.id, self.flow.seed(), next(iter(self.flow.newest([step.step_key])), None))
+            )
         else:
             self.flow.scan()
 
     def decide(self) -> None:
-        asked = [key for key, step in sorted(self.flow.live().items()) if step.state is StepState.NEEDS_REVIEW]
+        asked = [
+            key for key, step in sorted(self.flow.live().items()) if step.state is StepState.NEEDS_REVIEW
+        ]
         if not asked:
             return
         key = self.random.choice(asked)
@@ -141,7 +145,11 @@ class Chaos:
 
     def cancel(self) -> None:
         head = self.flow.instance
-        if head.state not in TERMINAL_INSTANCE_STATES and not head.cancel_requested and self.random.random() < 0.2:
+        if (
+            head.state not in TERMINAL_INSTANCE_STATES
+            and not head.cancel_requested
+            and self.random.random() < 0.2
+        ):
             self.flow.cancel()
 
     def advance(self) -> None:
@@ -187,9 +195,7 @@ def start(document: dict[str, Any], choice: str, transitions: int) -> Workflow:
 
 
 @settings(max_examples=400)
-@given(
-    documents(), st.sampled_from((*CHOICES, "other")), st.sampled_from((1, 2, 3, 64)), randoms()
-)
+@given(documents(), st.sampled_from((*CHOICES, "other")), st.sampled_from((1, 2, 3, 64)), randoms())
 def test_whatever_happens_the_rules_hold_and_the_workflow_can_end(
     document: dict[str, Any], choice: str, transitions: int, random: Random
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from orbit_sdk.engine import (
@@ -24,7 +26,7 @@ from tests.documents import document, end, join, parallel, poll, task, timer, wa
 from tests.workflows import Workflow
 
 
-def chain(**more: object) -> Workflow:
+def chain(**more: Any) -> Workflow:
     flow = Workflow(document({"a": task("b", **more), "b": task("z"), "z": end()}))
     flow.start()
     return flow

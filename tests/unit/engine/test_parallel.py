@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from orbit_sdk.engine import CancelTask, CreateTask, EngineLimits, ReviewClass, SettleTask, StepState, TaskPhase
+from orbit_sdk.engine import (
+    CancelTask,
+    CreateTask,
+    EngineLimits,
+    ReviewClass,
+    SettleTask,
+    StepState,
+    TaskPhase,
+)
 from tests.documents import document, end, failed, join, parallel, poll, task, timer, wait
 from tests.workflows import Workflow
 

@@ -200,7 +200,9 @@ def test_a_failed_report_without_a_code_is_called_by_its_phase() -> None:
 
 
 def test_the_catch_arm_may_fail_the_workflow_with_its_own_words() -> None:
-    flow = Workflow(document({"a": task("z", on_failure={"next": "no"}), "z": end(), "no": failed("NO_STOCK")}))
+    flow = Workflow(
+        document({"a": task("z", on_failure={"next": "no"}), "z": end(), "no": failed("NO_STOCK")})
+    )
     flow.start()
     flow.fail("a")
     assert flow.error == ("NO_STOCK", "it did not work")

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from orbit_sdk.engine import EngineLimits, ReviewClass, Signal, SignalState, StepState, TimePassed, match_key, wait_id
+from orbit_sdk.engine import (
+    EngineLimits,
+    ReviewClass,
+    Signal,
+    SignalState,
+    StepState,
+    TimePassed,
+    match_key,
+    wait_id,
+)
 from orbit_sdk.errors import Code
 from tests.documents import document, end, failed, ref, task, timer, wait
 from tests.workflows import SECOND, Workflow
@@ -37,7 +46,11 @@ def test_the_events_of_a_signal_matched_at_once_say_accepted_and_consumed() -> N
     flow.start()
     flow.signal("approval", "m", {})
     accepted, changed = flow.events("workflow.signal.accepted")[0], flow.events("workflow.signal.changed")[0]
-    assert (accepted.aggregate_kind, accepted.state, accepted.state_scope) == ("workflow", "PENDING", "SIGNAL")
+    assert (accepted.aggregate_kind, accepted.state, accepted.state_scope) == (
+        "workflow",
+        "PENDING",
+        "SIGNAL",
+    )
     assert changed.aggregate_kind == "workflow_signal"
     assert changed.payload == {
         "workflow_id": flow.id,
