@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from orbit_sdk.errors import OrbitError
 from orbit_sdk.values.ids import Id, derive_id
@@ -130,7 +130,10 @@ class Keyless(Order):
 
     __slots__ = ()
 
-    key: ClassVar[CommandKey | None] = None
+    @property
+    def key(self) -> CommandKey | None:
+        """None: there is no request to remember."""
+        return None
 
 
 @runtime_checkable
