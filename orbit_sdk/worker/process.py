@@ -47,7 +47,8 @@ def run_in_process(
     handler: AnyHandler, offer: OfferItem, context: RunContext, wires: Wires, execute: Execute
 ) -> ResultItem | None:
     """Run the attempt in a child; None when its lease was gone first. Blocks the calling thread."""
-    ours, theirs = multiprocessing.Pipe()
+    pipes: tuple[Any, Any] = multiprocessing.Pipe()  # each platform has its own class
+    ours, theirs = pipes
     job = _Job(handler.__module__, handler.key, offer.model_dump_json(), wires.namespace())
     spawn = multiprocessing.get_context("spawn")
     child = spawn.Process(target=_child, args=(theirs, job, execute), daemon=True)

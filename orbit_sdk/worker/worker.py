@@ -16,7 +16,7 @@ import random
 import secrets
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -90,6 +90,11 @@ class Worker:
     def connected(self) -> bool:
         """Whether a session is open at this moment; for health checks."""
         return self._desk is not None and self._desk.open
+
+    @property
+    def draining(self) -> bool:
+        """Whether `stop` was called."""
+        return self._draining
 
     async def run(self, *, signals: bool = True) -> None:
         """Work until stopped. Raises Unauthenticated or PermissionDenied when the server will never take us.
@@ -176,19 +181,19 @@ def _settle(over: asyncio.Future[None], error: BaseException | None) -> None:
 
 
 @contextmanager
-def _no_signals() -> Iterator[None]:
+def _no_signals() -> Generator[None]:
     yield
 
 
 @contextmanager
-def _signals(worker: Worker) -> Iterator[None]:
+def _signals(worker: Worker) -> Generator[None]:
     """First signal: drain. Second: out, without waiting for any thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def on_signal(number: int) -> None:
-        if worker._draining:  # noqa: SLF001  # one module, one class
+        if worker.draining:
             _LOG.warning("second %s: leaving at once", signal.Signals(number).name)
             logging.shutdown()
             os._exit(128 + number)
