@@ -23,7 +23,15 @@ from orbit_sdk.builder.trace import Trace, near
 from orbit_sdk.errors import InvalidArgument
 from orbit_sdk.handlers.declaration import Handler
 from orbit_sdk.handlers.signature import dump_checked, error_details
-from orbit_sdk.handlers.type_fields import MISSING, RecordField, TypeRefused, fields_of, is_record
+from orbit_sdk.handlers.type_fields import (
+    MISSING,
+    RecordField,
+    TypeRefused,
+    alias_value,
+    fields_of,
+    is_alias,
+    is_record,
+)
 from orbit_sdk.handlers.type_schemas import Schema
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.limits import MAX_SAFE_INTEGER
@@ -185,8 +193,8 @@ def _peel(annotation: Any, container: type) -> Any:
     origin = typing.get_origin(annotation)
     if origin in (Annotated, typing_extensions.Annotated):
         return _peel(typing.get_args(annotation)[0], container)
-    if isinstance(annotation, typing_extensions.TypeAliasType):
-        return _peel(annotation.__value__, container)
+    if is_alias(annotation):
+        return _peel(alias_value(annotation, "the type"), container)
     if origin in (Union, types.UnionType):
         options = (_peel(option, container) for option in typing.get_args(annotation))
         return next((option for option in options if option is not None), None)

@@ -299,7 +299,7 @@ def _loaded(document: dict[str, Json], side: Mapping[str, Place]) -> Definition:
     except InvalidArgument as error:
         problems = [
             Problem(
-                "FORM",
+                "FORM_INVALID",
                 f"{detail.field} {detail.reason}",
                 "see the definition format",
                 _near(detail.field, side),

@@ -155,7 +155,9 @@ class Signature:
 
     def dump_parameters(self, given: Mapping[str, Any]) -> dict[str, Json]:
         """The JSON of keyword arguments. Raises InvalidArgument when one is unknown, missing or ill-typed."""
-        return cast("dict[str, Json]", dump_checked(self._arguments, dict(given), f"the parameters of {self.what}"))
+        return cast(
+            "dict[str, Json]", dump_checked(self._arguments, dict(given), f"the parameters of {self.what}")
+        )
 
     def dump_result(self, value: object) -> Json:
         """The JSON of a result. Raises InvalidArgument when the value is not of the declared type."""

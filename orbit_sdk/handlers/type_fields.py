@@ -7,17 +7,33 @@ import re
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import typing_extensions
 from pydantic import BaseModel, PydanticUndefinedAnnotation
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-__all__ = ["MISSING", "RecordField", "TypeRefused", "alias_value", "fields_of", "is_record", "type_name"]
+__all__ = [
+    "MISSING",
+    "RecordField",
+    "TypeRefused",
+    "alias_value",
+    "fields_of",
+    "is_alias",
+    "is_record",
+    "type_name",
+]
 
 MISSING: Any = object()
 """No default."""
+
+_ALIASES: tuple[type, ...] = tuple(
+    {
+        getattr(module, "TypeAliasType", typing_extensions.TypeAliasType)
+        for module in (typing, typing_extensions)
+    }
+)
 
 
 class TypeRefused(Exception):
@@ -68,6 +84,11 @@ def fields_of(kind: type[Any], where: str) -> list[RecordField]:
         keys = kind.__required_keys__
         return [RecordField(name, hint, left_out=name not in keys) for name, hint in hints.items()]
     return list(_of_dataclass(kind, where))
+
+
+def is_alias(annotation: object) -> TypeGuard[typing_extensions.TypeAliasType]:
+    """Whether it is a named alias, the language's own (Python 3.12) or the backport's."""
+    return isinstance(annotation, _ALIASES)
 
 
 def alias_value(alias: typing_extensions.TypeAliasType, where: str) -> Any:

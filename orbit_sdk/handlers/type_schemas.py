@@ -21,7 +21,7 @@ import pydantic
 import typing_extensions
 
 from orbit_sdk.handlers.constraints import constrained, is_sensitive
-from orbit_sdk.handlers.type_fields import TypeRefused, alias_value, fields_of, is_record, type_name
+from orbit_sdk.handlers.type_fields import TypeRefused, alias_value, fields_of, is_alias, is_record, type_name
 from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.json_strict import Json
 
@@ -92,7 +92,7 @@ class TypeBook:
         if origin is Annotated or origin is typing_extensions.Annotated:
             inner, *extras = typing.get_args(annotation)
             return self._annotated(inner, extras, where)
-        if isinstance(annotation, typing_extensions.TypeAliasType):
+        if is_alias(annotation):
             return self._alias(annotation, where)
         if isinstance(annotation, typing.NewType):
             return self.schema(annotation.__supertype__, where)
@@ -203,7 +203,7 @@ class TypeBook:
                 raise TypeRefused(where, "JSON objects have texts as keys", "use dict[str, …]")
             values = self.schema(args[1], f"{where}{{}}")
             return {"type": "object", "additionalProperties": values} if values else {"type": "object"}
-        if isinstance(origin, typing_extensions.TypeAliasType):
+        if is_alias(origin):
             return self.schema(origin.__value__[args], where)
         if origin in _MARKS:
             return self.schema(args[0], where)
