@@ -1,0 +1,162 @@
+"""`orbit review list` and `orbit review resolve`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orbit_sdk.cli.command import command, group
+from orbit_sdk.cli.connection import Token, Url, WorkflowId, connected, workflow_id
+from orbit_sdk.cli.control import Reason
+from orbit_sdk.cli.output import Json, Output
+from orbit_sdk.cli.shapes import items, moment, state_of, wire
+from orbit_sdk.cli.values import json_value
+
+if TYPE_CHECKING:
+    from orbit_sdk.client import Orbit
+
+__all__ = ["Basis", "decision", "review"]
+
+
+class Basis(StrEnum):
+    """What a decision rests on."""
+
+    PROVEN = "PROVEN"
+    ACCEPTED_RISK = "ACCEPTED_RISK"
+
+
+class StepVerdict(StrEnum):
+    """What a person may decide about a step."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    RERUN = "rerun"
+
+
+BasisOption = Annotated[
+    Basis, typer.Option("--basis", help="Whether it was proven, or a risk is accepted.", case_sensitive=False)
+]
+Evidence = Annotated[
+    str | None, typer.Option("--evidence", "-e", help="What proves it: a receipt, a ticket, what you saw.")
+]
+Result = Annotated[
+    str | None, typer.Option("--result", metavar="JSON", help="The result, for succeeded: JSON, @file or -.")
+]
+ErrorCode = Annotated[
+    str | None, typer.Option("--code", metavar="CODE", help="The error code, for failed: NO_FUNDS.")
+]
+Message = Annotated[str | None, typer.Option("--message", help="The error in a sentence, for failed.")]
+Revision = Annotated[
+    int | None, typer.Option("--revision", min=0, help="Refuse when it has moved on. Default: as it is now.")
+]
+OperationId = Annotated[
+    str | None, typer.Option("--operation-id", help="The identity of this decision, for safe repeats.")
+]
+
+
+@command("orbit review list", "orbit review list --class UNKNOWN --json")
+def review_list(
+    kind: Annotated[str | None, typer.Option("--kind", help="STEP or TASK.")] = None,
+    review_class: Annotated[
+        str | None,
+        typer.Option("--class", help="UNKNOWN, DEFINITE, EXPIRED, TIMEOUT, UNMAPPED or ENGINE_ERROR."),
+    ] = None,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """List what waits for a person: steps of workflows, and tasks of their own."""
+    out = Output(json=json)
+    with connected(url, token) as client:
+        found = list(
+            client.reviews.list(
+                kind=kind.upper() if kind else None,
+                review_class=review_class.upper() if review_class else None,
+            )
+        )
+    if json:
+        out.data(items(found))
+        return
+    rows = [
+        (
+            item.workflow_id or item.task_id,
+            item.step_key,
+            item.review_class,
+            item.reason or item.guide,
+            item.business_key,
+            moment(item.since),
+            ", ".join(item.allowed).lower(),
+        )
+        for item in found
+    ]
+    columns = ("WORKFLOW OR TASK", "STEP", "CLASS", "REASON", "KEY", "SINCE", "MAY BE RESOLVED AS")
+    out.table(columns, rows, "nothing waits for a person")
+
+
+@command(
+    'orbit review resolve key:A-17 pay succeeded --result \'{"receipt": "R-1"}\' '
+    '--reason "seen in the bank\'s journal" --basis proven --evidence "journal 4711"',
+    'orbit review resolve key:A-17 pay failed --code NO_FUNDS --reason "the bank refused" --basis proven',
+    'orbit review resolve key:A-17 pay rerun --reason "the bank never got it" --basis proven',
+)
+def review_resolve(
+    workflow: WorkflowId,
+    step: Annotated[str, typer.Argument(metavar="STEP", help="The step in review.", show_default=False)],
+    verdict: Annotated[StepVerdict, typer.Argument(help="What the truth is.", case_sensitive=False)],
+    reason: Reason,
+    basis: BasisOption = Basis.PROVEN,
+    evidence: Evidence = None,
+    result: Result = None,
+    code: ErrorCode = None,
+    message: Message = None,
+    revision: Revision = None,
+    operation_id: OperationId = None,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """Decide on a step in review: it succeeded, it failed, or it runs again.
+
+    A task of its own is decided on with `orbit task resolve`.
+    """
+    out = Output(json=json)
+    said = decision(verdict, reason, basis, {"evidence": evidence, "code": code, "message": message}, result)
+    with connected(url, token) as client:
+        found = workflow_id(client, workflow)
+        if revision is None:
+            revision = _revision(client, found, step)
+        said["expected_revision"] = str(revision)
+        answer = client.reviews.resolve_step(found, step, said, operation_id=operation_id)
+    if json:
+        out.data(wire(answer))
+    else:
+        out.line(f"{answer.id}  {state_of(answer)}")
+
+
+def _revision(client: Orbit, found: str, step: str) -> int:
+    """The step's revision as it stands in the list of reviews: what the person was shown."""
+    for item in client.reviews.list(kind="STEP"):
+        if item.workflow_id == found and item.step_key == step:
+            return item.revision
+    return client.workflows.step(found, step).revision
+
+
+def decision(
+    verdict: StrEnum, reason: str, basis: Basis, optional: dict[str, str | None], result: str | None
+) -> dict[str, Any]:
+    """The body of a decision, without its expected revision."""
+    name = verdict.value.upper()
+    if result is not None and name != "SUCCEEDED":
+        raise typer.BadParameter("only what succeeded has a result", param_hint="--result")
+    if optional.get("code") is not None and name != "FAILED":
+        raise typer.BadParameter("only what failed has a code", param_hint="--code")
+    said: dict[str, Any] = {"verdict": name, "reason": reason, "basis": basis.value}
+    said.update({key: value for key, value in optional.items() if value is not None})
+    if result is not None:
+        said["result"] = json_value(result, "--result")
+    return said
+
+
+review = group("What waits for a person.", review_list, review_resolve)

@@ -1,0 +1,83 @@
+"""`orbit signal`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbit_sdk.cli.command import command
+from orbit_sdk.cli.connection import Token, Url, WorkflowId, connected, workflow_id
+from orbit_sdk.cli.output import Json, Output
+from orbit_sdk.cli.shapes import wire
+from orbit_sdk.cli.values import json_value
+
+if TYPE_CHECKING:
+    from orbit_sdk.client import Orbit
+
+__all__ = ["signal"]
+
+
+@command(
+    """orbit signal key:A-17 order.approval '{"granted": true}'""",
+    "orbit signal key:A-17 order.approval @approval.json --match A-17 --idempotency-key mail-4711",
+)
+def signal(
+    workflow: WorkflowId,
+    name: Annotated[str, typer.Argument(metavar="SIGNAL", help="Its name.", show_default=False)],
+    body: Annotated[
+        str, typer.Argument(metavar="BODY", help="JSON, @file, or - for standard input.", show_default=False)
+    ],
+    match: Annotated[
+        str | None,
+        typer.Option(
+            "--match", "-m", help="The business key of the wait. Default: that of the only open wait."
+        ),
+    ] = None,
+    step: Annotated[str | None, typer.Option("--step", metavar="KEY", help="Serve only this step.")] = None,
+    idempotency_key: Annotated[
+        str | None, typer.Option("--idempotency-key", help="The signal's identity, for safe repeats.")
+    ] = None,
+    evidence: Annotated[str | None, typer.Option("--evidence", help="What this rests on.")] = None,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """Send a signal to a workflow. One that comes before its wait is kept for it."""
+    out = Output(json=json)
+    content = json_value(body, "BODY")
+    with connected(url, token) as client:
+        found = workflow_id(client, workflow)
+        answer = client.workflows.signal(
+            found,
+            name,
+            _match(client, found, name, match),
+            content,
+            idempotency_key=idempotency_key,
+            step_key=step,
+            evidence=evidence,
+        )
+    if json:
+        out.data(wire(answer))
+        return
+    where = f" by {answer.step_key}" if answer.step_key else ""
+    out.line(f"signal {answer.id}  {answer.state}{where}")
+    if answer.state == "PENDING":
+        out.note("it is kept until a wait of the same signal and match opens", "dim")
+
+
+def _match(client: Orbit, found: str, name: str, match: str | None) -> str | int:
+    """The match as the wait writes it: a number and its text are two keys, and people type both alike."""
+    waits = [
+        step.match
+        for step in client.workflows.steps(found).items
+        if step.signal == name and step.match is not None and step.state.startswith("WAITING")
+    ]
+    if match is not None:
+        return next((wait for wait in waits if str(wait) == match), match)
+    if len(set(waits)) == 1:
+        return waits[0]
+    known = ", ".join(sorted({str(wait) for wait in waits})) or "none is open"
+    raise typer.BadParameter(
+        f"say with --match which wait of {name} is meant ({known})", param_hint="--match"
+    )

@@ -1,0 +1,144 @@
+"""`orbit watch`: a workflow's steps as they change, to the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orbit_sdk.cli.command import command
+from orbit_sdk.cli.connection import Token, Url, WorkflowId, connected, workflow_id
+from orbit_sdk.cli.output import ExitCode, Json, Output, state_style, styled
+from orbit_sdk.cli.shapes import compact, moment, state_of, step_about, took, wire
+
+if TYPE_CHECKING:
+    from orbit_sdk.client import Orbit
+    from orbit_sdk.protocol.workflows import Step, WorkflowDetail
+
+__all__ = ["follow", "watch"]
+
+_POLL_S = 10.0
+_PATIENCE_S = 60.0
+
+Seen = tuple[WorkflowDetail, list[Step]] if TYPE_CHECKING else tuple
+
+
+@command("orbit watch key:A-17", "orbit watch key:A-17 --stop-on-review --timeout 60")
+def watch(
+    workflow: WorkflowId,
+    stop_on_review: Annotated[
+        bool, typer.Option("--stop-on-review", help="Leave with exit code 1 when a person has to decide.")
+    ] = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", metavar="SECONDS", min=0, help="Leave with exit code 1 after this."),
+    ] = None,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """Show a workflow live until it ends. Exit code 0 when it succeeded, 1 when it failed or was cancelled."""
+    with connected(url, token, patience=_PATIENCE_S) as client:
+        found = workflow_id(client, workflow)
+        out = Output(json=json)
+        raise typer.Exit(follow(client, found, out, stop_on_review=stop_on_review, timeout=timeout))
+
+
+def follow(
+    client: Orbit, found: str, out: Output, *, stop_on_review: bool = False, timeout: float | None = None
+) -> ExitCode:
+    """Show every change until the workflow ends; the exit code says how."""
+    until = None if timeout is None else time.monotonic() + timeout
+    teller = _Teller(out)
+    detail = None
+    try:
+        for detail, steps in _changes(client, found, until):
+            teller.tell(detail, steps)
+            if detail.ended_at is not None or (stop_on_review and detail.state == "NEEDS_REVIEW"):
+                break
+    except KeyboardInterrupt:
+        out.note(f"\nthe workflow goes on; look again with: orbit watch {found}", "dim")
+        return ExitCode.REFUSED
+    assert detail is not None
+    teller.end(detail)
+    return ExitCode.GOOD if detail.state == "SUCCEEDED" else ExitCode.REFUSED
+
+
+def _changes(client: Orbit, found: str, until: float | None) -> Iterator[Seen]:
+    """The workflow and its steps each time something moved; one request stays open in between."""
+    detail = client.workflows.get(found)
+    while True:
+        yield detail, client.workflows.steps(found).items
+        left = _POLL_S if until is None else min(_POLL_S, until - time.monotonic())
+        if left <= 0:
+            return
+        detail = client.workflows.get(found, wait=left, after_revision=detail.revision)
+
+
+@dataclass(slots=True)
+class _Teller:
+    """Says what is new since the last look: a line per step that moved."""
+
+    out: Output
+    known: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    state: str | None = None
+
+    def tell(self, detail: WorkflowDetail, steps: list[Step]) -> None:
+        if self.state is None and not self.out.json:
+            key = f"  key {detail.business_key}" if detail.business_key else ""
+            self.out.line(f"{detail.definition_id}@{detail.definition_version}  {detail.id}{key}", "bold")
+        for step in sorted(steps, key=_order):
+            mark = (step.state, step.activation_no, step.round, step.task_state, step.review_class)
+            before = self.known.get(step.key)
+            if before == mark or (before is None and step.state == "PENDING"):
+                continue
+            self.known[step.key] = mark
+            self._step(step)
+        self._workflow(detail)
+
+    def end(self, detail: WorkflowDetail) -> None:
+        if self.out.json:
+            return
+        if detail.state == "SUCCEEDED":
+            self.out.line(f"output  {compact(detail.output)}")
+        elif detail.error is not None:
+            self.out.line(f"error   {detail.error.code}: {detail.error.message}", "red")
+        elif detail.ended_at is None:
+            self.out.note(f"still {state_of(detail)}; look again with: orbit watch {detail.id}", "dim")
+
+    def _step(self, step: Step) -> None:
+        if self.out.json:
+            self.out.event({"step": wire(step)})
+            return
+        about = step_about(step) or took(step.opened_at, step.closed_at)
+        self._say(step.closed_at or step.opened_at, step.key, step.state, about)
+
+    def _workflow(self, detail: WorkflowDetail) -> None:
+        state = state_of(detail)
+        if state == self.state:
+            return
+        # RUNNING and WAITING follow from the steps just told; people need not read them twice.
+        quiet = self.state is not None and state in ("RUNNING", "WAITING")
+        self.state = state
+        if self.out.json:
+            self.out.event({"workflow": wire(detail)})
+        elif not quiet and state not in ("RUNNING", "WAITING"):
+            hint = "decide with: orbit review list" if detail.state == "NEEDS_REVIEW" else ""
+            self._say(
+                detail.ended_at, "workflow", detail.state, hint or took(detail.started_at, detail.ended_at)
+            )
+
+    def _say(self, at: datetime | None, what: str, state: str, about: str) -> None:
+        import sys
+
+        shown = styled(state.ljust(14), state_style(state), sys.stdout)
+        clock = styled(moment(at)[11:] or " " * 8, "dim", sys.stdout)
+        self.out.line(f"{clock}  {what.ljust(20)}  {shown}  {about}".rstrip())
+
+
+def _order(step: Step) -> tuple[bool, float]:
+    return (step.opened_at is None, step.opened_at.timestamp() if step.opened_at is not None else 0.0)

@@ -1,0 +1,147 @@
+"""`orbit list` and `orbit show`."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orbit_sdk.cli.command import command
+from orbit_sdk.cli.connection import Token, Url, WorkflowId, connected, workflow_id
+from orbit_sdk.cli.output import Json, Output
+from orbit_sdk.cli.shapes import compact, items, moment, state_of, step_about, took, wire
+
+if TYPE_CHECKING:
+    from orbit_sdk.client import Orbit
+    from orbit_sdk.protocol.workflows import StepDetail, Steps, WorkflowDetail
+
+__all__ = ["list_", "say_workflow", "show"]
+
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="How many, newest first.")]
+
+
+@command("orbit list", "orbit list --state NEEDS_REVIEW --definition orders.payment", "orbit list --key A-17")
+def list_(
+    definition: Annotated[
+        str | None, typer.Option("--definition", "-d", metavar="ID", help="Only of this definition.")
+    ] = None,
+    version: Annotated[int | None, typer.Option("--version", min=1, help="Only of this version.")] = None,
+    state: Annotated[str | None, typer.Option("--state", "-s", help="Only in this state.")] = None,
+    key: Annotated[str | None, typer.Option("--key", "-k", help="Only with this business key.")] = None,
+    paused: Annotated[
+        bool | None, typer.Option("--paused/--not-paused", help="Only paused ones, or only others.")
+    ] = None,
+    limit: Limit = 20,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """List workflows, newest first."""
+    out = Output(json=json)
+    with connected(url, token) as client:
+        found = list(
+            islice(
+                client.workflows.list(
+                    definition_id=definition,
+                    version=version,
+                    state=state.upper() if state else None,
+                    business_key=key,
+                    paused=paused,
+                ),
+                limit,
+            )
+        )
+    if json:
+        out.data(items(found))
+        return
+    rows = [
+        (
+            item.id,
+            f"{item.definition_id}@{item.definition_version}",
+            state_of(item),
+            item.business_key,
+            moment(item.started_at),
+            took(item.started_at, item.ended_at),
+        )
+        for item in found
+    ]
+    out.table(("WORKFLOW", "DEFINITION", "STATE", "KEY", "STARTED", "TOOK"), rows, "there are no workflows")
+
+
+@command("orbit show key:A-17", "orbit show 0198a6f2c1f07d0c8a4e5b6c7d8e9f00 --step pay")
+def show(
+    workflow: WorkflowId,
+    step: Annotated[
+        str | None, typer.Option("--step", metavar="KEY", help="One step with its result or failure.")
+    ] = None,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """Show a workflow with its steps: what is done, and what it waits for."""
+    out = Output(json=json)
+    with connected(url, token) as client:
+        found = workflow_id(client, workflow)
+        if step is None:
+            _show_workflow(client, found, out)
+        else:
+            _show_step(client.workflows.step(found, step), out)
+
+
+def _show_workflow(client: Orbit, found: str, out: Output) -> None:
+    detail, steps = client.workflows.get(found), client.workflows.steps(found)
+    if out.json:
+        out.data({**wire(detail), "steps": [wire(step) for step in steps.items]})
+        return
+    say_workflow(detail, out)
+    out.line()
+    say_steps(steps, out)
+
+
+def say_workflow(detail: WorkflowDetail, out: Output) -> None:
+    """The workflow itself, as names and values."""
+    error = None if detail.error is None else f"{detail.error.code}: {detail.error.message}"
+    out.fields(
+        {
+            "workflow": detail.id,
+            "definition": f"{detail.definition_id}@{detail.definition_version}",
+            "state": state_of(detail),
+            "key": detail.business_key,
+            "labels": " ".join(f"{name}={value}" for name, value in detail.labels.items()),
+            "started": f"{moment(detail.started_at)} by {detail.started_by}",
+            "ended": moment(detail.ended_at),
+            "input": compact(detail.input),
+            "output": None if detail.state != "SUCCEEDED" else compact(detail.output),
+            "error": error,
+        }
+    )
+
+
+def say_steps(steps: Steps, out: Output) -> None:
+    """The steps in the order they were opened; those not reached come last."""
+    rows = [
+        (step.key, step.kind, step.state, step_about(step), took(step.opened_at, step.closed_at))
+        for step in sorted(steps.items, key=lambda step: (step.opened_at is None, step.opened_at or 0))  # type: ignore[return-value]
+    ]
+    out.table(("STEP", "KIND", "STATE", "ABOUT", "TOOK"), rows, "no step yet")
+
+
+def _show_step(step: StepDetail, out: Output) -> None:
+    if out.json:
+        out.data(wire(step))
+        return
+    out.fields(
+        {
+            "step": step.key,
+            "kind": step.kind,
+            "title": step.title,
+            "state": step.state,
+            "about": step_about(step),
+            "task": step.task_id,
+            "opened": moment(step.opened_at),
+            "closed": moment(step.closed_at),
+            "result": None if step.result is None else compact(step.result),
+            "failure": None if step.failure is None else compact(step.failure),
+        }
+    )
