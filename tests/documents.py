@@ -1,4 +1,4 @@
-"""Definitions for tests, written shortly: a document is a dict of nodes, everything else has a usual value."""
+"""Definitions for tests, written shortly: a dict of nodes, everything else has a usual value."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Loaded:
 
 
 class Workflow:
-    """One instance. Every decision is made twice (it must be the same) and every rule is held at `check()`."""
+    """One instance. Every decision is made twice and must be the same; `check()` holds every rule."""
 
     def __init__(self, document: dict[str, Any], limits: EngineLimits | None = None) -> None:
         self.plan = compile_plan(load_definition(document))
@@ -147,7 +147,7 @@ class Workflow:
         return IdSeed(self.now, f"seed{self.seeds}")
 
     def decide(self, command: Command) -> Decision | Refusal:
-        state = self._state()
+        state = self.snapshot()
         keys = set(needed_facts(self.plan, state, command))
         signals: set[str] = set()
         for _ in range(20):
@@ -167,7 +167,7 @@ class Workflow:
     def do(self, command: Command) -> Decision:
         answer = self.decide(command)
         assert isinstance(answer, Decision), answer
-        self._store(answer)
+        self.keep(answer)
         return answer
 
     def refuse(self, command: Command) -> Refusal:
@@ -175,7 +175,7 @@ class Workflow:
         assert isinstance(answer, Refusal), answer
         return answer
 
-    def _state(self) -> State | None:
+    def snapshot(self) -> State | None:
         if self.head is None:
             return None
         closed = {key: step for key, step in self.steps.items() if not step.live}
@@ -202,7 +202,7 @@ class Workflow:
             return [task.result]
         return [] if task.error is None else [{"code": task.error[0], "message": task.error[1]}]
 
-    def _store(self, decision: Decision) -> None:
+    def keep(self, decision: Decision) -> None:
         assert decision.before == self.head
         for change in decision.steps:
             assert self.activations.get(change.after.id) == change.before

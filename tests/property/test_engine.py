@@ -104,7 +104,7 @@ class Chaos:
 
     def keep(self, answer: Decision | Refusal) -> None:
         if isinstance(answer, Decision):
-            self.flow._store(answer)
+            self.flow.keep(answer)
 
     def time(self) -> None:
         self.flow.pass_time(self.random.choice((0, 0.000001, 1, 30, 60, 600)))

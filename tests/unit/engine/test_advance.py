@@ -259,7 +259,7 @@ def test_a_decision_names_what_it_misses_all_at_once() -> None:
     flow.succeed("a", 1)
     flow.succeed("b", 2)
     report = flow.write(flow.task("c"), TaskPhase.SUCCEEDED, result=3)
-    answer = decide(flow.plan, flow._state(), ApplyReport(report, flow.seed()), flow.now, Loaded({}))
+    answer = decide(flow.plan, flow.snapshot(), ApplyReport(report, flow.seed()), flow.now, Loaded({}))
     assert answer == Missing(facts=flow.plan.reads[("c", "next")])
     flow.apply(report)
     assert flow.output == [1, 2, 1]
@@ -271,7 +271,7 @@ def test_a_signal_body_that_is_not_loaded_is_asked_for() -> None:
     flow.start()
     flow.signal("approval", "m", {})
     report = flow.write(flow.task("a"), TaskPhase.SUCCEEDED)
-    answer = decide(flow.plan, flow._state(), ApplyReport(report, flow.seed()), flow.now, Loaded({}))
+    answer = decide(flow.plan, flow.snapshot(), ApplyReport(report, flow.seed()), flow.now, Loaded({}))
     assert answer == Missing(signals=frozenset(flow.signals))
 
 
@@ -281,13 +281,13 @@ def test_facts_missing_outside_an_advance_are_named_alone() -> None:
     flow.succeed("p", {"state": "pending"})
     flow.pass_time(30)
     command = TimePassed(flow.step("p").id, flow.seed())
-    answer = decide(flow.plan, flow._state(), command, flow.now, Loaded({}))
+    answer = decide(flow.plan, flow.snapshot(), command, flow.now, Loaded({}))
     assert answer == Missing(facts=frozenset({FactKey("input")}))
 
 
 def test_needed_facts_of_commands_that_read_nothing() -> None:
     flow = far_reader()
-    state = flow._state()
+    state = flow.snapshot()
     for command in (Pause(1, flow.seed()), Cancel(None, flow.seed()), ReportEngineError("", "", flow.seed())):
         assert needed_facts(flow.plan, state, command) == frozenset()
     assert needed_facts(flow.plan, None, Advance(flow.seed())) == frozenset()
@@ -298,7 +298,7 @@ def test_needed_facts_of_a_start_that_was_cut_at_once() -> None:
     flow.start(7)
     assert flow.instance.checkpoint == (":",)
     flow.limits = EngineLimits()
-    assert needed_facts(flow.plan, flow._state(), Advance(flow.seed())) == {FactKey("input")}
+    assert needed_facts(flow.plan, flow.snapshot(), Advance(flow.seed())) == {FactKey("input")}
     flow.scan()
     assert flow.effects(CreateTask)[0].parameters == {"value": 7}
     flow.check()
