@@ -19,7 +19,7 @@ from orbit_server.api.query import PAGING
 from orbit_server.api.routes import Route
 from orbit_server.api.workflows import compiled_of
 from orbit_server.weave.instances import queries as instances
-from orbit_server.weave.instances.rows import InstanceRow
+from orbit_server.weave.state.rows import InstanceRow
 from orbit_server.weave.timeline import queries
 from orbit_server.weave.timeline.queries import EventView
 

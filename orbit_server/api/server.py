@@ -15,7 +15,7 @@ from orbit_server.platform.authenticator import Authenticator
 from orbit_server.platform.hints import Hints
 from orbit_server.settings import Settings
 from orbit_server.storage.database import Database
-from orbit_server.weave.instances.running import Weave
+from orbit_server.weave.state.running import Weave
 
 Sample = tuple[str, Mapping[str, str], float]
 """Name, labels and value of one figure."""

@@ -19,8 +19,8 @@ from orbit_server.weave.instances import queries as instances
 from orbit_server.weave.service import send
 from orbit_server.weave.signals import queries
 from orbit_server.weave.signals.commands import SendSignal as Send
-from orbit_server.weave.signals.rows import SignalRow, signal_id
 from orbit_server.weave.signals.views import signal_view
+from orbit_server.weave.state.signals import SignalRow, signal_id
 
 _MATCH_CHARS = 255
 

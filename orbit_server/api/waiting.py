@@ -10,7 +10,7 @@ from typing import Final
 
 from orbit_sdk.values.ids import Id
 from orbit_server.platform.hints import Hints
-from orbit_server.weave.instances.apply import InstanceMoved
+from orbit_server.weave.state.apply import InstanceMoved
 
 LOOK_AGAIN_S: Final = 1.0
 

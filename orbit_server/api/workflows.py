@@ -30,10 +30,10 @@ from orbit_server.api.waiting import wait_for
 from orbit_server.weave.definitions.catalog import Compiled
 from orbit_server.weave.instances import queries
 from orbit_server.weave.instances.queries import InstanceDetail, InstanceFilter, StepFacts
-from orbit_server.weave.instances.rows import InstanceRow
 from orbit_server.weave.instances.start import StartWorkflow as Start
-from orbit_server.weave.instances.views import step_view, summary_of
 from orbit_server.weave.service import send, send_all
+from orbit_server.weave.state.rows import InstanceRow
+from orbit_server.weave.state.views import step_view, summary_of
 
 START = "workflow.start"
 WAIT_MS_MAX = 20_000

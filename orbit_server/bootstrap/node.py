@@ -57,11 +57,11 @@ from orbit_server.storage.kinds import Kind
 from orbit_server.storage.settings import StorageSettings
 from orbit_server.weave.definitions import rows as definition_rows
 from orbit_server.weave.definitions.catalog import Catalog
-from orbit_server.weave.instances import rows as instance_rows
-from orbit_server.weave.instances.apply import AdvancePending, InstanceMoved, StepsDueAt
-from orbit_server.weave.instances.running import Weave
 from orbit_server.weave.service import companion_factory
-from orbit_server.weave.signals import rows as signal_rows
+from orbit_server.weave.state import rows as instance_rows
+from orbit_server.weave.state import signals as signal_rows
+from orbit_server.weave.state.apply import AdvancePending, InstanceMoved, StepsDueAt
+from orbit_server.weave.state.running import Weave
 
 __all__ = ["KINDS", "Parts", "open_database", "running"]
 

@@ -7,8 +7,8 @@ from typing import Final
 from orbit_server.clock import Clock, new_seed
 from orbit_server.loops.loop import Loop, Report
 from orbit_server.storage.database import Database
-from orbit_server.weave.instances.running import Weave
-from orbit_server.weave.instances.sweep import sweep_advances
+from orbit_server.weave.state.running import Weave
+from orbit_server.weave.sweeps.steps import sweep_advances
 
 NAME: Final = "checkpoints"
 _BITES: Final = 20

@@ -10,7 +10,7 @@ from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.storage.commands import Answered, Command
 from orbit_server.storage.database import Database
 from orbit_server.weave.inbox.commands import ConsumeReport
-from orbit_server.weave.instances.running import NotInMemory, Weave
+from orbit_server.weave.state.running import NotInMemory, Weave
 
 A = TypeVar("A")
 

@@ -15,9 +15,9 @@ from orbit_server.platform.audit import AUDIT, AuditRow
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Outcome, Refused
 from orbit_server.storage.commands import Missing as MissingRows
-from orbit_server.weave.instances.apply import apply_decision
-from orbit_server.weave.instances.rows import INSTANCES, InstanceRow
-from orbit_server.weave.instances.running import (
+from orbit_server.weave.state.apply import apply_decision
+from orbit_server.weave.state.rows import INSTANCES, InstanceRow
+from orbit_server.weave.state.running import (
     Weave,
     advance_needs,
     base_needs,
@@ -29,7 +29,7 @@ from orbit_server.weave.instances.running import (
     signal_needs,
     task_needs,
 )
-from orbit_server.weave.instances.views import summary_of
+from orbit_server.weave.state.views import summary_of
 
 
 class Action(StrEnum):

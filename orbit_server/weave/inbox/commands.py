@@ -12,9 +12,9 @@ from orbit_server.pulse.tasks.rows import INBOX, TASK_RESULTS, TASKS
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Keyless, Needs, Outcome, Refused
 from orbit_server.storage.commands import Missing as MissingRows
-from orbit_server.weave.instances.apply import apply_decision
-from orbit_server.weave.instances.rows import INSTANCES
-from orbit_server.weave.instances.running import (
+from orbit_server.weave.state.apply import apply_decision
+from orbit_server.weave.state.rows import INSTANCES
+from orbit_server.weave.state.running import (
     Weave,
     advance_needs,
     base_needs,

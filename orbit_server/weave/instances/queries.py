@@ -19,7 +19,7 @@ from orbit_server.storage.tables import (
     task_results,
     tasks,
 )
-from orbit_server.weave.instances.rows import INSTANCES, STEPS, InstanceRow, StepRow
+from orbit_server.weave.state.rows import INSTANCES, STEPS, InstanceRow, StepRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Outcome, Refused
 from orbit_server.weave.definitions.catalog import Compiled
 from orbit_server.weave.definitions.rows import DEFINITIONS, POINTER_READS, definition_key, pointer_key
-from orbit_server.weave.instances.apply import apply_decision
-from orbit_server.weave.instances.rows import INPUTS, InstanceInput
-from orbit_server.weave.instances.running import Weave
-from orbit_server.weave.instances.views import summary_of
+from orbit_server.weave.state.apply import apply_decision
+from orbit_server.weave.state.rows import INPUTS, InstanceInput
+from orbit_server.weave.state.running import Weave
+from orbit_server.weave.state.views import summary_of
 
 
 @dataclass(frozen=True, slots=True)

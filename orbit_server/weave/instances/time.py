@@ -10,9 +10,9 @@ from orbit_server.pulse.tasks.rows import TASKS
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Keyless, Needs, Outcome, Refused
 from orbit_server.storage.commands import Missing as MissingRows
-from orbit_server.weave.instances.apply import apply_decision
-from orbit_server.weave.instances.rows import INSTANCES, InstanceRow
-from orbit_server.weave.instances.running import (
+from orbit_server.weave.state.apply import apply_decision
+from orbit_server.weave.state.rows import INSTANCES, InstanceRow
+from orbit_server.weave.state.running import (
     Weave,
     advance_needs,
     base_needs,

@@ -15,9 +15,10 @@ from orbit_sdk.values.json_strict import Json
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Keyless, Needs, Outcome, Refused
 from orbit_server.storage.commands import Missing as MissingRows
-from orbit_server.weave.instances.apply import apply_decision
-from orbit_server.weave.instances.rows import INSTANCES
-from orbit_server.weave.instances.running import (
+from orbit_server.weave.signals.views import signal_view
+from orbit_server.weave.state.apply import apply_decision
+from orbit_server.weave.state.rows import INSTANCES
+from orbit_server.weave.state.running import (
     Weave,
     advance_needs,
     base_needs,
@@ -29,14 +30,13 @@ from orbit_server.weave.instances.running import (
     signal_needs,
     task_needs,
 )
-from orbit_server.weave.signals.rows import (
+from orbit_server.weave.state.signals import (
     BODIES,
     PENDING_SIGNALS,
     SIGNALS_BY_ID,
     SignalBodyRow,
     SignalRow,
 )
-from orbit_server.weave.signals.views import signal_view
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select
 
 from orbit_sdk.values.ids import Id
 from orbit_server.storage.tables import signals
-from orbit_server.weave.signals.rows import SIGNALS_BY_ID, SignalRow
+from orbit_server.weave.state.signals import SIGNALS_BY_ID, SignalRow
 
 _ROW = [signals.c[name] for name in SIGNALS_BY_ID.columns]
 

@@ -6,7 +6,7 @@ import orjson
 
 from orbit_sdk.values.instants import to_rfc3339
 from orbit_sdk.values.json_strict import Json
-from orbit_server.weave.signals.rows import SignalRow
+from orbit_server.weave.state.signals import SignalRow
 
 
 def signal_view(row: SignalRow) -> dict[str, Json]:

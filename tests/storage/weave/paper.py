@@ -33,17 +33,17 @@ from orbit_server.weave.control.commands import Action, ControlWorkflow
 from orbit_server.weave.definitions.catalog import Catalog
 from orbit_server.weave.definitions.publish import check_document, publish
 from orbit_server.weave.definitions.rows import KINDS as DEFINITION_KINDS
-from orbit_server.weave.inbox.sweep import sweep_inbox
 from orbit_server.weave.instances import queries
-from orbit_server.weave.instances.rows import KINDS as INSTANCE_KINDS
-from orbit_server.weave.instances.running import Weave
 from orbit_server.weave.instances.start import StartWorkflow
-from orbit_server.weave.instances.sweep import sweep_advances, sweep_due_steps
 from orbit_server.weave.reviews.commands import ResolveStep
 from orbit_server.weave.service import companion_factory, send
 from orbit_server.weave.signals.commands import SendSignal
-from orbit_server.weave.signals.rows import KINDS as SIGNAL_KINDS
-from orbit_server.weave.signals.rows import signal_id
+from orbit_server.weave.state.rows import KINDS as INSTANCE_KINDS
+from orbit_server.weave.state.running import Weave
+from orbit_server.weave.state.signals import KINDS as SIGNAL_KINDS
+from orbit_server.weave.state.signals import signal_id
+from orbit_server.weave.sweeps.inbox import sweep_inbox
+from orbit_server.weave.sweeps.steps import sweep_advances, sweep_due_steps
 
 KINDS = (*TASK_KINDS, *QUEUE_KINDS, *DEFINITION_KINDS, *INSTANCE_KINDS, *SIGNAL_KINDS, AUDIT)
 NAMESPACE = derive_id("namespace", "test")

@@ -13,7 +13,6 @@ from orbit_sdk.engine.decision import (
     SettleTask,
     SignalChange,
 )
-
 from orbit_sdk.values.canonical import canonical_json, digest_of_text
 from orbit_sdk.values.ids import Id
 from orbit_sdk.values.json_strict import Json
@@ -24,7 +23,7 @@ from orbit_server.pulse.tasks.decide.submit import NewTask
 from orbit_server.pulse.tasks.lifecycle import Recovery
 from orbit_server.storage.book import Book, MissingRow
 from orbit_server.storage.events import EventRow
-from orbit_server.weave.instances.rows import (
+from orbit_server.weave.state.rows import (
     INSTANCES,
     OUTPUTS,
     PAYLOADS,
@@ -35,7 +34,7 @@ from orbit_server.weave.instances.rows import (
     instance_row,
     step_row,
 )
-from orbit_server.weave.signals.rows import PENDING_SIGNALS, signal_row
+from orbit_server.weave.state.signals import PENDING_SIGNALS, signal_row
 
 
 @dataclass(frozen=True, slots=True)

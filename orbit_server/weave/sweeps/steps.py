@@ -14,9 +14,9 @@ from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.storage.commands import Command
 from orbit_server.storage.database import Database
 from orbit_server.storage.tables import instances, steps
-from orbit_server.weave.instances.running import Weave
 from orbit_server.weave.instances.time import ContinueAdvance, StepDue
 from orbit_server.weave.service import send_all
+from orbit_server.weave.state.running import Weave
 
 log = logging.getLogger(__name__)
 

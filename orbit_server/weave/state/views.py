@@ -6,7 +6,7 @@ import orjson
 
 from orbit_sdk.values.instants import to_rfc3339
 from orbit_sdk.values.json_strict import Json
-from orbit_server.weave.instances.rows import InstanceRow, StepRow
+from orbit_server.weave.state.rows import InstanceRow, StepRow
 
 
 def summary_of(row: InstanceRow) -> dict[str, Json]:

@@ -13,8 +13,8 @@ from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.storage.database import Database
 from orbit_server.storage.tables import inbox
 from orbit_server.weave.inbox.commands import BlockOnError, ConsumeReport
-from orbit_server.weave.instances.running import Weave
 from orbit_server.weave.service import send, send_all
+from orbit_server.weave.state.running import Weave
 
 log = logging.getLogger(__name__)
 

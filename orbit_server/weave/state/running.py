@@ -22,9 +22,9 @@ from orbit_server.pulse.tasks.rows import ATTEMPTS, TASK_RESULTS, TASKS
 from orbit_server.storage import commands as storage
 from orbit_server.storage.book import Book
 from orbit_server.weave.definitions.catalog import Catalog, Compiled
-from orbit_server.weave.instances.facts import BookFacts, fact_needs
-from orbit_server.weave.instances.rows import INSTANCES, STEPS, InstanceRow, to_instance, to_step
-from orbit_server.weave.signals.rows import BODIES, PENDING_SIGNALS, to_body, to_signal
+from orbit_server.weave.state.facts import BookFacts, fact_needs
+from orbit_server.weave.state.rows import INSTANCES, STEPS, InstanceRow, to_instance, to_step
+from orbit_server.weave.state.signals import BODIES, PENDING_SIGNALS, to_body, to_signal
 
 BODIES_AHEAD = 8
 """So many bodies of pending signals are loaded before anybody asks; usually there are none or one."""

@@ -1,0 +1,1 @@
+"""What finds the work of Weave from rows: inbox, due steps, checkpoints. The loops call these."""
