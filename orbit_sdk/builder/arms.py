@@ -18,6 +18,10 @@ from orbit_sdk.handlers.type_schemas import Schema, union
 __all__ = ["End", "check_arm", "lift", "meet", "run_arm"]
 
 
+_MOST_NESTED = 64
+"""Far above what a definition may nest, and far below what Python's own stack allows."""
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """How an arm ended: what it returned, and which of its exits are open (none: it failed on every way)."""
@@ -46,6 +50,12 @@ def check_arm(trace: Trace, arm: object, what: str) -> None:
 def run_arm(trace: Trace, scope: Scope, arm: Any, args: tuple[object, ...] = ()) -> End:
     """Run an arm's function in its own scope."""
     check_arm(trace, arm, scope.name)
+    if scope.depth > _MOST_NESTED:
+        raise trace.refuse(
+            "ENDLESS",
+            f"arms lie more than {_MOST_NESTED} deep in each other: does a function call itself?",
+            "ask again with orbit.poll, or let a handler start the next instance; a workflow has no loops",
+        )
     outer, trace.scope = trace.scope, scope
     try:
         value = arm(*args)

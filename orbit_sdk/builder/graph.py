@@ -53,6 +53,14 @@ class Scope:
     known: frozenset[Known] = frozenset()
     made: int = 0
 
+    @property
+    def depth(self) -> int:
+        """How many arms it lies in."""
+        found, scope = 0, self.parent
+        while scope is not None:
+            found, scope = found + 1, scope.parent
+        return found
+
     def reaches(self, other: Scope) -> bool:
         """Whether something made in `other` can be used here."""
         scope: Scope | None = self

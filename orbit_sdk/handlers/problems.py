@@ -32,6 +32,7 @@ BuildCode = Literal[
     "DURATION",
     "EAGER_ARM",
     "EMPTY_ARM",
+    "ENDLESS",
     "ERRORS",
     "FAIL",
     "FINISHED",

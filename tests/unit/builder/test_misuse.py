@@ -110,6 +110,11 @@ def tuples(order: Order) -> Any:
     return work(value)
 
 
+def again_and_again(order: Order) -> Any:
+    work("a")
+    return orbit.branch(orbit.when(order.ok, lambda: again_and_again(order)), orbit.otherwise(lambda: None))
+
+
 async def async_arm() -> None:
     return None
 
@@ -168,6 +173,7 @@ MISUSES: list[tuple[str, Callable[[Order], Any]]] = [
     ("OUTSIDE_ARM", made_in_sibling),
     ("OUTSIDE_ARM", condition_of_arm),
     ("AFTER_FAIL", after_fail),
+    ("ENDLESS", again_and_again),
     ("UNUSABLE", tuples),
     ("EAGER_ARM", lambda order: orbit.when(order.ok, work("a"))),
     ("EAGER_ARM", lambda _: orbit.otherwise(None)),
