@@ -1,16 +1,18 @@
 """The external channel, played by a small HTTP service of its own.
 
-It accepts a job under an effect key, works for a moment, tells its status, can send a receipt, and can be asked
-whether a key was used. It is not part of Orbit: it stands for the bank, the carrier or the registry at the other end.
+It accepts a job under an effect key, works for a moment, tells its status, can send a receipt, and can be
+asked whether a key was used. It is not part of Orbit: it stands for the bank, the carrier or the registry
+at the other end.
 
-    POST /jobs                 {"effect_key", "content", "workflow_id"} -> {"operation_id"}; a repeated key gets the
-                               first answer, a fenced key 409
-    POST /keys/<key>/fence     -> {"operation_id": …} when the key was used; else null, and the key is refused later
+    POST /jobs                 {"effect_key", "content", "workflow_id"} -> {"operation_id"}; a repeated key
+                               gets the first answer, a fenced key 409
+    POST /keys/<key>/fence     -> {"operation_id": …} when the key was used; else null, and the key is
+                               refused later
     GET  /jobs/<operation id>  -> {"state": "processing" | "done", "receipt"}
     GET  /journal              -> {"effects": {key: times}, "calls": n}
 
-Environment: CHANNEL_PORT; CHANNEL_WORK_SECONDS (4); CHANNEL_HOLD_FIRST (seconds the first answer is held back, 0);
-ORBIT_URL and ORBIT_TOKEN, when it is to send receipts.
+Environment: CHANNEL_PORT; CHANNEL_WORK_SECONDS (4); CHANNEL_HOLD_FIRST (seconds the first answer is held
+back, 0); ORBIT_URL and ORBIT_TOKEN, when it is to send receipts.
 """
 
 from __future__ import annotations
@@ -127,7 +129,9 @@ class Desk(BaseHTTPRequestHandler):
 
 
 def send_receipt(books: Books, operation: str, workflow_id: str | None) -> None:
-    """When the work is done, tell Orbit by a signal, under a key of its own: sending it twice is one signal."""
+    """When the work is done, tell Orbit by a signal, under a key of its own: sending it twice is one
+    signal.
+    """
     time.sleep(books.work_seconds)
     if not workflow_id or "ORBIT_URL" not in os.environ:
         return

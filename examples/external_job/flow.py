@@ -3,8 +3,8 @@
     validate -> a person approves -> prepare the data -> submit to the channel
              -> ask until it is done (or its receipt comes first) -> report what was left out
 
-The channel is a service of somebody else (`channel.py` plays it). Submitting to it is the one step that must not
-happen twice, and the one whose outcome may be unknown: its handler can *verify*.
+The channel is a service of somebody else (`channel.py` plays it). Submitting to it is the one step that
+must not happen twice, and the one whose outcome may be unknown: its handler can *verify*.
 """
 
 from __future__ import annotations
@@ -132,8 +132,9 @@ async def submit(ctx: orbit.TaskContext, content: str) -> Submitted:
 async def was_submitted(
     ctx: orbit.TaskContext, content: str
 ) -> orbit.Happened[Submitted] | orbit.CannotHappenAnyMore | orbit.CannotTell:
-    """Asked when it is unknown whether a submission arrived. The channel remembers keys, and fences unused ones:
-    after this question a late request with the key is refused."""
+    """Asked when it is unknown whether a submission arrived. The channel remembers keys, and fences unused
+    ones: after this question a late request with the key is refused.
+    """
     async with channel() as http:
         answer = await http.post(f"/keys/{ctx.effect_key}/fence")
     if answer.status_code != httpx.codes.OK:
@@ -171,7 +172,7 @@ def external_job(job: Job) -> Outcome:
     def approved() -> Outcome:
         prepared = prepare(job)
         sent = submit.options(
-            on_failure=lambda failure: orbit.fail("REFUSED", "the channel took no jobs"),
+            on_failure=lambda _: orbit.fail("REFUSED", "the channel took no jobs"),
             review=orbit.Guide("Ask the channel's desk whether a job with this effect key exists."),
         )(prepared.content)
         final = orbit.poll(
@@ -182,7 +183,7 @@ def external_job(job: Job) -> Outcome:
             pending={"processing"},
             succeeded={"done"},
             failed={"rejected"},
-            on_failed=lambda s: orbit.fail("REJECTED", "the channel rejected the job"),
+            on_failed=lambda _: orbit.fail("REJECTED", "the channel rejected the job"),
             final_signal=RECEIPT.match(sent.operation_id),
         )
 

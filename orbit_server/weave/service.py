@@ -1,4 +1,6 @@
-"""Sending commands on instances: a definition that is not in memory yet is loaded, then the command sent again."""
+"""Sending commands on instances: a definition that is not in memory yet is loaded, then the command sent
+again.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ async def _again(
 
 def companion_factory(weave: Weave, new_seed: Callable[[], IdSeed]) -> Callable[[Id, Id], Command[Any]]:
     """What Pulse is given at start-up: the command that lets a workflow see a change of its task in the
-    transaction of that change. Pulse itself knows nothing of workflows."""
+    transaction of that change. Pulse itself knows nothing of workflows.
+    """
 
     def companion(instance_id: Id, task_id: Id) -> Command[Any]:
         return ConsumeReport(instance_id, task_id, None, new_seed(), weave)

@@ -178,7 +178,9 @@ class SetCurrentVersion(Keyless):
 
 @dataclass(frozen=True, slots=True)
 class RetireVersion(Keyless):
-    """A retired version takes no new starts; running instances go on. The current version cannot be retired."""
+    """A retired version takes no new starts; running instances go on. The current version cannot be
+    retired.
+    """
 
     namespace_id: Id
     definition_id: str

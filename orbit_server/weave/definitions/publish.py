@@ -34,8 +34,9 @@ class Checked:
 
 
 def check_document(document: Json, limits: Limits) -> Checked:
-    """Read and check a document. Raises InvalidArgument when it is not a definition, PayloadTooLarge above the
-    limit; what the checks find is in the answer."""
+    """Read and check a document. Raises InvalidArgument when it is not a definition, PayloadTooLarge above
+    the limit; what the checks find is in the answer.
+    """
     definition = load_definition(document)
     text = definition.canonical().decode()
     size = len(text.encode())
@@ -47,7 +48,7 @@ def check_document(document: Json, limits: Limits) -> Checked:
     return Checked(definition, text, digest_of_text(text), check_definition(definition, limits))
 
 
-async def publish(
+async def publish(  # noqa: PLR0913  # one keyword per part of the request
     database: Database,
     catalog: Catalog,
     checked: Checked,
@@ -58,8 +59,9 @@ async def publish(
     actor: str,
     seed: IdSeed,
 ) -> Published:
-    """Publish a checked document. Raises InvalidArgument with every error found, Conflict when this version has
-    another content."""
+    """Publish a checked document. Raises InvalidArgument with every error found, Conflict when this version
+    has another content.
+    """
     if checked.errors:
         raise InvalidArgument(
             f"the definition has {len(checked.errors)} error(s)",

@@ -31,9 +31,9 @@ from orbit_server.weave.state.running import (
 class ConsumeReport(Keyless):
     """Apply the newest stored fact of one task to its instance, and settle the inbox row that told of it.
 
-    As a companion of the command that stores a result it runs in the same transaction; otherwise a loop sends it.
-    It is idempotent: the step remembers the last source revision that it applied. The answer says whether the
-    workflow took notice.
+    As a companion of the command that stores a result it runs in the same transaction; otherwise a loop
+    sends it. It is idempotent: the step remembers the last source revision that it applied. The answer says
+    whether the workflow took notice.
     """
 
     instance_id: Id
@@ -63,7 +63,7 @@ class ConsumeReport(Keyless):
         steps = live_steps(book, row.id)
         compiled = self.weave.compiled(row.definition_key)
         mine = [step for step in steps.values() if step.task_id == self.task_id]
-        # A failure may stop the other arms, whose tasks are then cancelled: they are touched with their attempts.
+        # A failure may stop other arms and cancel their tasks: these are touched with their attempts.
         siblings = [s.task_id for s in steps.values() if s.task_id is not None and s.task_id != self.task_id]
         return merged(
             signal_needs(book, row),
@@ -85,10 +85,10 @@ class ConsumeReport(Keyless):
         inbox_id = self.inbox_id or inbox_id_of(self.task_id, task.revision if task is not None else 0)
         inbox = book.get(INBOX, inbox_id)
         if inbox is None or inbox.state != "PENDING":
-            return Done(False)
+            return Done(answer=False)
         if row is None or task is None:
             operations.mark_inbox(book, inbox_id, "STALE")
-            return Done(False)
+            return Done(answer=False)
         order = ApplyReport(report_of(book, task), self.seed)
         answer = engine_outcome(book, self.weave, row, order)
         if isinstance(answer, Refused | MissingRows):
@@ -106,7 +106,9 @@ class ConsumeReport(Keyless):
 
 @dataclass(frozen=True, slots=True)
 class BlockOnError(Keyless):
-    """A stored report could not be applied: the step goes to review (ENGINE_ERROR) instead of looping for ever."""
+    """A stored report could not be applied: the step goes to review (ENGINE_ERROR) instead of looping for
+    ever.
+    """
 
     instance_id: Id
     task_id: Id
@@ -127,7 +129,7 @@ class BlockOnError(Keyless):
         row = book.get(INSTANCES, self.instance_id)
         inbox = book.get(INBOX, self.inbox_id)
         if row is None or inbox is None or inbox.state != "PENDING":
-            return Done(False)
+            return Done(answer=False)
         order = ReportEngineError(self.activation_id, self.message, self.seed)
         answer = engine_outcome(book, self.weave, row, order)
         if isinstance(answer, Refused | MissingRows):
@@ -140,4 +142,4 @@ class BlockOnError(Keyless):
             parameters_version=row.parameters_version,
         )
         operations.mark_inbox(book, self.inbox_id, "ERROR")
-        return Done(True)
+        return Done(answer=True)

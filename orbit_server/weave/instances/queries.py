@@ -130,8 +130,8 @@ def step(conn: Connection, instance_id: Id, step_key: str) -> StepFacts | None:
     return StepFacts(
         row,
         state.get(row.task_id or ""),
-        _value(conn, row.result_ref, False),
-        _value(conn, row.failure_ref, True),
+        _value(conn, row.result_ref, failure=False),
+        _value(conn, row.failure_ref, failure=True),
     )
 
 
@@ -139,17 +139,17 @@ def count_by_state(conn: Connection, namespace_id: Id) -> dict[str, int]:
     """How many instances are in each state."""
     c = instances.c
     query = select(c.state, func.count()).where(c.namespace_id == namespace_id).group_by(c.state)
-    return {state: count for state, count in conn.execute(query)}
+    return {row[0]: row[1] for row in conn.execute(query)}
 
 
 def _task_states(conn: Connection, ids: Sequence[Id]) -> dict[Id, str]:
     if not ids:
         return {}
     query = select(tasks.c.id, tasks.c.state).where(tasks.c.id.in_(ids))
-    return {task_id: state for task_id, state in conn.execute(query)}
+    return {row[0]: row[1] for row in conn.execute(query)}
 
 
-def _value(conn: Connection, ref: str | None, failure: bool) -> str | None:
+def _value(conn: Connection, ref: str | None, *, failure: bool) -> str | None:
     if ref is None:
         return None
     kind, row_id = parse_ref(ref)

@@ -27,7 +27,8 @@ from orbit_server.weave.state.views import summary_of
 
 @dataclass(frozen=True, slots=True)
 class StartWorkflow:
-    """Start one instance, bound for life to one definition version. `version` None: the current one, resolved here.
+    """Start one instance, bound for life to one definition version. `version` None: the current one,
+    resolved here.
 
     `key` is the request's identity; `labels` are canonical JSON or None. The answer is the summary as JSON.
     """

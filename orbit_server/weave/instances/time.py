@@ -27,8 +27,9 @@ from orbit_server.weave.state.running import (
 
 @dataclass(frozen=True, slots=True)
 class StepDue(Keyless):
-    """A timer, a time-out, a round or a deadline is due. The live task is touched with the instance, so that a
-    fact stored in time wins. The answer says whether the step moved."""
+    """A timer, a time-out, a round or a deadline is due. The live task is touched with the instance, so
+    that a fact stored in time wins. The answer says whether the step moved.
+    """
 
     instance_id: Id
     activation_id: Id
@@ -57,10 +58,10 @@ class StepDue(Keyless):
     def decide(self, book: Book) -> Outcome[bool]:
         row = book.get(INSTANCES, self.instance_id)
         if row is None:
-            return Done(False)
+            return Done(answer=False)
         step = next((s for s in live_steps(book, row.id).values() if s.id == self.activation_id), None)
         if step is None or step.due_at is None or step.due_at > book.now:
-            return Done(False)
+            return Done(answer=False)
         report = None
         if step.task_id is not None:
             task = book.get(TASKS, step.task_id)
@@ -95,7 +96,7 @@ class ContinueAdvance(Keyless):
     def decide(self, book: Book) -> Outcome[bool]:
         row = book.get(INSTANCES, self.instance_id)
         if row is None or row.advance_due_at is None:
-            return Done(False)
+            return Done(answer=False)
         return _decided(book, self.weave, row, Advance(self.seed))
 
 

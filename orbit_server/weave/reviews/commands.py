@@ -1,4 +1,6 @@
-"""A person's decision about a step in review: conclude it with evidence, or run it again where that is safe."""
+"""A person's decision about a step in review: conclude it with evidence, or run it again where that is
+safe.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,9 @@ from orbit_server.weave.state.views import summary_of
 
 @dataclass(frozen=True, slots=True)
 class ResolveStep:
-    """`key` carries the operation id. `basis` is PROVEN or ACCEPTED_RISK; a re-run of what may have had an effect
-    needs PROVEN with evidence. The answer is the workflow's summary as JSON."""
+    """`key` carries the operation id. `basis` is PROVEN or ACCEPTED_RISK; a re-run of what may have had an
+    effect needs PROVEN with evidence. The answer is the workflow's summary as JSON.
+    """
 
     key: CommandKey
     instance_id: Id

@@ -41,8 +41,9 @@ from orbit_server.weave.state.signals import (
 
 @dataclass(frozen=True, slots=True)
 class SendSignal(Keyless):
-    """A signal for one instance. `signal_id` follows from the instance and the Idempotency-Key; `digest` is of the
-    whole request, so that a repeat of the same meaning gets the first receipt and another meaning a conflict.
+    """A signal for one instance. `signal_id` follows from the instance and the Idempotency-Key; `digest` is
+    of the whole request, so that a repeat of the same meaning gets the first receipt and another meaning
+    a conflict.
 
     `match_key` is `engine.matching.match_key` of the match value. The answer is the signal as JSON.
     """

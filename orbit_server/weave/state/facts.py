@@ -27,7 +27,9 @@ _COLD = {"T": TASK_RESULTS.name, "S": BODIES.name, "P": PAYLOADS.name}
 
 
 class BookFacts:
-    """The facts of one instance. Rows that are not loaded raise MissingRow, facts that do not exist MissingFact."""
+    """The facts of one instance. Rows that are not loaded raise MissingRow, facts that do not exist
+    MissingFact.
+    """
 
     def __init__(self, book: Book, instance: InstanceRow) -> None:
         self._book = book

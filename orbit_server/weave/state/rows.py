@@ -134,6 +134,7 @@ KINDS = (INSTANCES, STEPS, CLOSED_STEPS, INPUTS, OUTPUTS, PAYLOADS)
 
 
 def to_instance(row: InstanceRow) -> Instance:
+    """The head as the engine knows it."""
     return Instance(
         id=row.id,
         namespace_id=row.namespace_id,
@@ -157,6 +158,7 @@ def to_instance(row: InstanceRow) -> Instance:
 
 
 def instance_row(instance: Instance, *, definition_key: Id, parameters_version: int) -> InstanceRow:
+    """The row of a head, with what the engine does not need."""
     return InstanceRow(
         id=instance.id,
         namespace_id=instance.namespace_id,
@@ -182,6 +184,7 @@ def instance_row(instance: Instance, *, definition_key: Id, parameters_version: 
 
 
 def to_step(row: StepRow) -> Step:
+    """An activation as the engine knows it."""
     return Step(
         id=row.id,
         instance_id=row.instance_id,
@@ -211,6 +214,7 @@ def to_step(row: StepRow) -> Step:
 
 
 def step_row(step: Step, namespace_id: Id, now: int) -> StepRow:
+    """The row of an activation."""
     return StepRow(
         id=step.id,
         instance_id=step.instance_id,

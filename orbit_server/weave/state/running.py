@@ -1,5 +1,6 @@
-"""What every command on an instance shares: which rows it needs, how the engine's state is built from them, and
-how the engine's answer becomes an outcome."""
+"""What every command on an instance shares: which rows it needs, how the engine's state is built from them,
+and how the engine's answer becomes an outcome.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ _PHASES = {
 
 
 class NotInMemory(Unavailable):
-    """The definition of an instance is not compiled in this process yet: load it, then send the command again."""
+    """The definition of an instance is not compiled in this process yet: load it, then send the command
+    again.
+    """
 
     def __init__(self, key: Id) -> None:
         super().__init__("the definition is being loaded; try again")
@@ -75,6 +78,7 @@ def head_of(book: Book, instance_id: Id, namespace_id: Id | None = None) -> Inst
 
 
 def live_steps(book: Book, instance_id: Id) -> dict[str, Step]:
+    """The live steps by key."""
     return {row.step_key: to_step(row) for row in book.members(STEPS, instance_id) if row.live}
 
 
@@ -96,6 +100,7 @@ def task_needs(task_ids: Iterable[Id]) -> dict[str, list[Id]]:
 
 
 def merged(*needs: Mapping[str, Iterable[Id]]) -> dict[str, list[Id]]:
+    """The union of several needs."""
     out: dict[str, list[Id]] = {}
     for part in needs:
         for name, ids in part.items():
@@ -154,6 +159,7 @@ def report_of(book: Book, task: Task) -> TaskReport:
 
 
 def reports_of(book: Book, steps: Iterable[Step]) -> tuple[TaskReport, ...]:
+    """The newest stored fact of each step's task."""
     reports = []
     for step in steps:
         task = book.get(TASKS, step.task_id) if step.task_id is not None else None

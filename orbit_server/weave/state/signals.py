@@ -43,7 +43,7 @@ class SignalRow:
 
 @dataclass(frozen=True, slots=True)
 class SignalBodyRow:
-    """What was sent, by whom, written once. `digest` covers the whole request: a repeat must mean the same."""
+    """What was sent, and by whom, written once. `digest` is of the whole request: a repeat means the same."""
 
     id: Id
     body: str
@@ -71,6 +71,7 @@ KINDS = (PENDING_SIGNALS, SIGNALS_BY_ID, BODIES)
 
 
 def to_signal(row: SignalRow) -> Signal:
+    """A signal as the engine knows it."""
     return Signal(
         id=row.id,
         instance_id=row.instance_id,
@@ -90,6 +91,7 @@ def to_signal(row: SignalRow) -> Signal:
 
 
 def signal_row(signal: Signal, namespace_id: Id, now: int) -> SignalRow:
+    """The row of a signal."""
     return SignalRow(
         id=signal.id,
         namespace_id=namespace_id,
@@ -111,5 +113,6 @@ def signal_row(signal: Signal, namespace_id: Id, now: int) -> SignalRow:
 
 
 def to_body(row: SignalBodyRow) -> SignalBody:
+    """The body and the meta of a signal."""
     meta: Json = {"actor": row.actor, "accepted_at": to_rfc3339(row.accepted_at), "signal_id": row.id}
     return SignalBody(orjson.loads(row.body), meta)

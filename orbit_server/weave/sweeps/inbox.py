@@ -86,4 +86,4 @@ async def _block(database: Database, weave: Weave, row: Pending, message: str, s
     try:
         await send(database, weave, command, background=True)
     except OrbitError as error:
-        log.error("workflow %s cannot be sent to review", row.instance_id, exc_info=error)
+        log.warning("workflow %s cannot be sent to review: %s", row.instance_id, error)

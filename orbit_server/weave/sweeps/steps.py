@@ -23,8 +23,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SweepReport:
-    """What one pass did. `last` is where the next pass of the same sweep goes on; `next_due_at` is the earliest
-    instant that is still to come (of steps)."""
+    """What one pass did. `last` is where the next pass of the same sweep goes on; `next_due_at` is the
+    earliest instant that is still to come (of steps).
+    """
 
     found: int
     moved: int

@@ -1,7 +1,7 @@
 """The event timeline of one instance: what was stored when its state changed.
 
-Every row is checked before it is shown: it must belong to the instance, be of a known type, and its scope must be
-the one of that type. A damaged row is an error (UNAVAILABLE), never an empty page.
+Every row is checked before it is shown: it must belong to the instance, be of a known type, and its scope
+must be the one of that type. A damaged row is an error (UNAVAILABLE), never an empty page.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ _SUMMARY = [
 def page(
     conn: Connection, namespace_id: Id, instance_id: Id, before: tuple[int, Id] | None, limit: int
 ) -> list[EventView]:
-    """Newest first by (occurred_at, id); `before` is the last one seen. Raises Unavailable for a damaged row."""
+    """Newest first by (occurred_at, id); `before` is the last one seen. Raises Unavailable for a damaged
+    row.
+    """
     c = events.c
     query = select(*_SUMMARY).where(c.namespace_id == namespace_id, c.workflow_id == instance_id)
     if before is not None:
