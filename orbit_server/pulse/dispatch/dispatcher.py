@@ -146,7 +146,7 @@ class Dispatcher:
         """One round over the lanes that may have work and have room."""
         database = self._attached()
         await self._other_nodes(database)
-        if self._clock.monotonic_us() < database.clock_suspect_until:
+        if database.clock_is_suspect():
             return DispatchReport()
         looks = self._looks()
         if not looks:
@@ -194,7 +194,7 @@ class Dispatcher:
     def _open_lanes(self) -> list[Lane]:
         """Where a task may be claimed at once: nothing older waits, as far as this node knows."""
         database = self._database
-        if database is None or self._clock.monotonic_us() < database.clock_suspect_until:
+        if database is None or database.clock_is_suspect():
             return []
         return [lane for lane in self._slots.served() if lane not in self._dirty and lane not in self._paused]
 
@@ -264,8 +264,12 @@ class Dispatcher:
         for slot, offers in pushes.values():
             if slot.seat.gone:
                 self._send_back(slot, offers)
-            else:
+                continue
+            try:
                 slot.seat.session.push(offers)
+            except Exception:
+                # The gateway looks for claimed attempts that it never pushed; other sessions must not suffer.
+                log.exception("offers could not be given to session %s", slot.seat.facts.id)
 
     def _shun(self, task_id: Id, error: OrbitError) -> None:
         """Leave a row that cannot be claimed aside for a while, so that it does not hold up its queue."""

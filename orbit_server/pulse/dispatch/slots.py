@@ -1,7 +1,7 @@
 """Which workers of this node can take how much: numbered `ready` slots, reserved before a claim.
 
-Plain bookkeeping on the event loop. A slot is either free, reserved (a claim for it is on its way) or the worker's:
-what was pushed no longer counts here, the worker's next `ready` speaks of it.
+Plain bookkeeping on the event loop. A slot is either free, reserved (a claim for it is on its way) or the
+worker's: what was pushed no longer counts here, the worker's next `ready` speaks of it.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Slots:
         self._served: dict[Lane, int] = {}
 
     def add(self, session: WorkerSession) -> list[Lane]:
-        """A session joins, without slots until it announces some. Answers the lanes that nobody served before."""
+        """A session joins, without slots yet. Answers the lanes that nobody served before."""
         facts = session.facts
         self._seats[facts.id] = Seat(session, facts)
         lanes = [(facts.namespace_id, queue) for queue in facts.queues]

@@ -1,8 +1,8 @@
 """Random histories of one task against a model of what really happens outside.
 
 Workers here are honest but unlucky: they get lost with their effect done, not done, or still to be done by an
-attempt that nobody hears of any more. The task must never repeat an effect that was not declared repeatable, never
-call something failed that may have happened, and never change once it is settled.
+attempt that nobody hears of any more. The task must never repeat an effect that was not declared repeatable,
+never call something failed that may have happened, and never change once it is settled.
 """
 
 from __future__ import annotations

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from orbit_sdk.errors import ResourceExhausted, Unavailable
 from orbit_server.clock import ManualClock, SystemClock
+from orbit_server.pulse.dispatch import dispatcher as dispatching
 from orbit_server.pulse.dispatch.dispatcher import Dispatcher
+from orbit_server.pulse.dispatch.sessions import Offer
+from orbit_server.pulse.dispatch.slots import Seat, Slot
 from orbit_server.pulse.ids import queue_id_of
-from orbit_server.pulse.tasks.lifecycle import Recovery, Said, TaskState
+from orbit_server.pulse.tasks.lifecycle import AttemptKind, Recovery, Said, TaskState
 from orbit_server.pulse.times import PulseTimes
 from orbit_server.storage.migrations import migrate
-from tests.storage.pulse.house import WORK, House
+from tests.storage.pulse.house import WORK, House, Worker
 
 
 async def test_a_submitted_task_is_claimed_started_and_settled(house: House) -> None:
@@ -160,3 +166,123 @@ async def test_a_dispatcher_rests_after_the_clock_jumped(sqlite_url: str) -> Non
 async def test_a_dispatcher_without_a_database_says_so() -> None:
     with pytest.raises(RuntimeError, match="no database"):
         await Dispatcher(SystemClock()).run_once()
+
+
+async def test_a_session_that_cannot_take_offers_harms_nobody_else(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Worker):
+        def push(self, offers: Sequence[Offer]) -> None:
+            raise OSError(f"the socket is gone: {len(offers)} offers")
+
+    broken = Broken(house.worker().facts)
+    house.dispatcher.remove(broken.facts.id)
+    house.dispatcher.add(broken)
+    house.ready(broken, 1)
+    sound = house.worker(slots=1)
+    await house.submit()
+    await house.submit()
+    await house.dispatcher.run_once()
+    assert len(sound.offers) == 1
+    assert "could not be given" in caplog.text
+
+
+async def test_a_task_that_ended_meanwhile_gives_its_slot_back(house: House) -> None:
+    task_id = await house.submit(start_within_ms=1)
+    await house.set_task(task_id, latest_start_at=1)
+    worker = house.worker()
+    assert await house.claimed(worker) == []
+    assert (await house.task(task_id)).state is TaskState.EXPIRED
+    await house.submit()
+    await house.dispatcher.run_once()
+    assert len(worker.offers) == 1
+
+
+async def test_the_finalizer_leaves_what_it_cannot_claim_to_the_ordinary_claim(house: House) -> None:
+    worker = house.worker(slots=4)
+    await house.dispatcher.run_once()
+    # Another handler, another queue, and a retry whose parameters are not in the transaction.
+    await house.submit(handler="other")
+    await house.submit(queue="elsewhere")
+    await house.dispatcher.run_once()
+    task_id = await house.submit()
+    (offer,) = worker.offers
+    await house.report(offer, Said.RETRYABLE, effect_unknown=False)
+    await house.set_task(task_id, due_at=0)
+    await house.dispatcher.run_once()
+    await house.swept_due()
+    assert len(worker.offers) == 1
+    await house.dispatcher.run_once()
+    assert len(worker.offers) == 2
+
+
+async def test_a_task_too_late_for_its_start_is_expired_by_the_transaction_that_readies_it(
+    house: House,
+) -> None:
+    worker = house.worker(slots=1)
+    await house.dispatcher.run_once()
+    task_id = await house.submit(latest_start_at=1)
+    assert worker.offers == []
+    assert (await house.task(task_id)).state is TaskState.EXPIRED
+
+
+async def test_dispatching_goes_on_after_the_database_was_away(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatching, "_ERROR_PAUSE_S", 0)
+    failures = [Unavailable("away"), ValueError("a bug")]
+    read = house.database.read
+
+    async def unreliable(fn: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return await read(fn)
+
+    monkeypatch.setattr(house.database, "read", unreliable)
+    loop = asyncio.ensure_future(house.dispatcher.run())
+    worker = house.worker(slots=1)
+    while failures:
+        house.ready(worker, 1)
+        house.dispatcher.wake(queue_id_of(worker.facts.namespace_id, "jobs"))
+        await asyncio.sleep(0)
+    await house.submit()
+    house.dispatcher.wake(queue_id_of(worker.facts.namespace_id, "jobs"))
+    await asyncio.wait_for(worker.pushed.wait(), 20)
+    loop.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await loop
+
+
+async def test_slots_come_back_when_a_claim_is_refused(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = house.worker(slots=1)
+    await house.dispatcher.run_once()
+    house.dispatcher.remove(worker.facts.id)
+    await house.submit()
+    house.dispatcher.add(worker)
+    house.ready(worker, 1)
+    submit = house.database.committer.submit
+
+    async def full(*_: object, **__: object) -> Any:
+        raise ResourceExhausted("too many commands wait")
+
+    monkeypatch.setattr(house.database.committer, "submit", full)
+    with pytest.raises(ResourceExhausted):
+        await house.dispatcher.run_once()
+    monkeypatch.setattr(house.database.committer, "submit", submit)
+    await house.dispatcher.run_once()
+    assert len(worker.offers) == 1
+
+
+async def test_offers_that_cannot_be_handed_back_are_left_to_their_leases(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker = house.worker()
+    await house.database.close()
+    slot = Slot(Seat(worker, worker.facts, reserved=1, reserved_of={"jobs": 1}, gone=True), "jobs", 1)
+    offer = Offer(
+        "a" * 32, "b" * 32, "c" * 32, 1, 1, AttemptKind.RUN, True, "jobs", "work", 1,
+        Recovery.READ_ONLY, 1, 1, "{}", 1, "e",
+    )  # fmt: skip
+    house.dispatcher._deliver([(slot, offer)], committed=True)  # the claim's own last step
+    await house.dispatcher.close()
+    assert "their leases will end" in caplog.text

@@ -39,7 +39,7 @@ async def test_two_claims_of_one_task_end_in_one_attempt(house: House, recovery:
 async def test_two_servers_that_see_one_task_give_it_to_one_worker(two_houses: tuple[House, House]) -> None:
     first, second = two_houses
     one, two = first.worker(), second.worker()
-    for _ in range(60):
+    for _ in range(200):
         task_id = await first.submit()
         found = await asyncio.gather(first.claimed(one), second.claimed(two))
         await asyncio.gather(first.dispatcher.close(), second.dispatcher.close())

@@ -268,9 +268,7 @@ def _ask_again(task: Task, closed: Attempt, ground: Ground) -> Task:
     now = ground.now
     if task.detached:
         return cancelled(task, now)
-    limit = task.verify_deadline_at
-    if limit is None:
-        limit = now + ground.times.verify_within_ms * 1000
+    limit = task.verify_deadline_at or now + ground.times.verify_within_ms * 1000
     asked_for = now - (limit - ground.times.verify_within_ms * 1000)
     wait = verify_backoff_us(
         asked_for,
