@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from orbit_sdk.cli.changes import changed_paths
 from orbit_sdk.cli.check import Targets
 from orbit_sdk.cli.command import command
 from orbit_sdk.cli.compiling import load_or_leave
@@ -17,7 +18,9 @@ from orbit_sdk.errors import Conflict
 if TYPE_CHECKING:
     from orbit_sdk.client import Orbit
 
-__all__ = ["publish", "publish_one"]
+__all__ = ["few", "publish", "publish_one"]
+
+_SHOWN = 3
 
 
 @command("orbit publish app.py", "orbit publish --current build/orders.payment.v3.json")
@@ -48,20 +51,40 @@ def publish(
 
 
 def publish_one(client: Orbit, source: Source, *, current: bool) -> dict[str, Any]:
-    """Publish one; `outcome` is "published", or "changed" when its version holds other content already."""
+    """Publish one; `outcome` is "published", or "changed" when its version holds other content already.
+
+    `changes` then names where the two differ.
+    """
+    assert source.id is not None
+    assert source.version is not None
     assert source.definition is not None
+    document = source.definition.to_json()
     answer: dict[str, Any] = {"definition_id": source.id, "version": source.version, "digest": source.digest}
     try:
-        found = client.definitions.publish(source.definition.to_json(), side=source.side, current=current)
+        found = client.definitions.publish(document, side=source.side, current=current)
     except Conflict as error:
-        return {**answer, "outcome": "changed", "message": error.message, "current": False}
+        published = client.definitions.get(source.id, source.version).definition
+        changes = changed_paths(published, document)
+        return {
+            **answer,
+            "outcome": "changed",
+            "message": error.message,
+            "changes": changes,
+            "current": False,
+        }
     return {**answer, "outcome": "published", "current": found.current}
+
+
+def few(names: list[str]) -> str:
+    """The first of many names."""
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def _say(out: Output, answer: dict[str, Any]) -> None:
     name = f"{answer['definition_id']} version {answer['version']}"
     if answer["outcome"] == "changed":
         out.note(f"refused    {name} is published with other content", "red")
+        out.note(f"           changed: {few(answer['changes'])}")
         out.note(f"           set version={answer['version'] + 1} in the workflow, and publish again")
         return
     suffix = ", current" if answer["current"] else ""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from orbit_sdk.protocol.workflows import Step, Workflow
 
-__all__ = ["compact", "items", "moment", "state_of", "step_about", "wire"]
+__all__ = ["compact", "items", "moment", "opened", "state_of", "step_about", "took", "wire"]
 
 _SHOWN_CHARACTERS = 400
 
@@ -63,7 +63,8 @@ def step_about(step: Step) -> str:
     if step.reason:
         parts.append(step.reason)
     if step.exit and step.exit != "next":
-        parts.append(f"took {step.exit}")
+        case = step.exit.removeprefix("cases.")
+        parts.append(f"took case {int(case) + 1}" if case.isdigit() else f"took {step.exit}")
     if step.state in ("WAITING_SIGNAL", "WAITING_TIME") and step.due_at is not None:
         parts.append(f"until {moment(step.due_at)}")
     return ", ".join(parts)
@@ -79,3 +80,9 @@ def took(begin: datetime | None, end: datetime | None) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return str(timedelta(seconds=round(seconds)))
+
+
+def opened(step: Step) -> tuple[bool, float, bool]:
+    """Sort key: steps in the order they were opened, those not reached last."""
+    since = 0.0 if step.opened_at is None else step.opened_at.timestamp()
+    return (step.opened_at is None, since, step.kind == "END")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import typer
 from orbit_sdk.cli.command import command
 from orbit_sdk.cli.connection import Token, Url, WorkflowId, connected, workflow_id
 from orbit_sdk.cli.output import ExitCode, Json, Output, state_style, styled
-from orbit_sdk.cli.shapes import compact, moment, state_of, step_about, took, wire
+from orbit_sdk.cli.shapes import compact, moment, opened, state_of, step_about, took, wire
 
 if TYPE_CHECKING:
     from orbit_sdk.client import Orbit
@@ -24,8 +25,6 @@ __all__ = ["follow", "watch"]
 _POLL_S = 10.0
 _PATIENCE_S = 60.0
 
-Seen = tuple[WorkflowDetail, list[Step]] if TYPE_CHECKING else tuple
-
 
 @command("orbit watch key:A-17", "orbit watch key:A-17 --stop-on-review --timeout 60")
 def watch(
@@ -35,7 +34,7 @@ def watch(
     ] = False,
     timeout: Annotated[
         float | None,
-        typer.Option("--timeout", metavar="SECONDS", min=0, help="Leave with exit code 1 after this."),
+        typer.Option("--timeout", metavar="SECONDS", min=0, help="Leave after this: exit code 1."),
     ] = None,
     url: Url = None,
     token: Token = None,
@@ -68,7 +67,7 @@ def follow(
     return ExitCode.GOOD if detail.state == "SUCCEEDED" else ExitCode.REFUSED
 
 
-def _changes(client: Orbit, found: str, until: float | None) -> Iterator[Seen]:
+def _changes(client: Orbit, found: str, until: float | None) -> Iterator[tuple[WorkflowDetail, list[Step]]]:
     """The workflow and its steps each time something moved; one request stays open in between."""
     detail = client.workflows.get(found)
     while True:
@@ -91,7 +90,7 @@ class _Teller:
         if self.state is None and not self.out.json:
             key = f"  key {detail.business_key}" if detail.business_key else ""
             self.out.line(f"{detail.definition_id}@{detail.definition_version}  {detail.id}{key}", "bold")
-        for step in sorted(steps, key=_order):
+        for step in sorted(steps, key=opened):
             mark = (step.state, step.activation_no, step.round, step.task_state, step.review_class)
             before = self.known.get(step.key)
             if before == mark or (before is None and step.state == "PENDING"):
@@ -133,12 +132,6 @@ class _Teller:
             )
 
     def _say(self, at: datetime | None, what: str, state: str, about: str) -> None:
-        import sys
-
         shown = styled(state.ljust(14), state_style(state), sys.stdout)
         clock = styled(moment(at)[11:] or " " * 8, "dim", sys.stdout)
         self.out.line(f"{clock}  {what.ljust(20)}  {shown}  {about}".rstrip())
-
-
-def _order(step: Step) -> tuple[bool, float]:
-    return (step.opened_at is None, step.opened_at.timestamp() if step.opened_at is not None else 0.0)

@@ -10,7 +10,7 @@ import typer
 from orbit_sdk.cli.command import command
 from orbit_sdk.cli.connection import Token, Url, WorkflowId, connected, workflow_id
 from orbit_sdk.cli.output import Json, Output
-from orbit_sdk.cli.shapes import compact, items, moment, state_of, step_about, took, wire
+from orbit_sdk.cli.shapes import compact, items, moment, opened, state_of, step_about, took, wire
 
 if TYPE_CHECKING:
     from orbit_sdk.client import Orbit
@@ -122,7 +122,7 @@ def say_steps(steps: Steps, out: Output) -> None:
     """The steps in the order they were opened; those not reached come last."""
     rows = [
         (step.key, step.kind, step.state, step_about(step), took(step.opened_at, step.closed_at))
-        for step in sorted(steps.items, key=lambda step: (step.opened_at is None, step.opened_at or 0))  # type: ignore[return-value]
+        for step in sorted(steps.items, key=opened)
     ]
     out.table(("STEP", "KIND", "STATE", "ABOUT", "TOOK"), rows, "no step yet")
 
