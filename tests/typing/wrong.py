@@ -1,4 +1,7 @@
-"""What type checkers must refuse: every line with a mark is an error, and no other is."""
+"""What type checkers must refuse: every marked line is an error, and no other.
+
+The tests judge a copy without the ignores, which only keep the check of the whole project quiet.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ from tests.typing.jobs_external import REVIEW, Job, Outcome, Prepared, prepare, 
 
 @orbit.workflow("jobs.wrong", version=1)
 def wrong(job: Job) -> Outcome:
-    submit(3)  # wrong: argument type
-    submit()  # wrong: missing argument
-    submit("a", hurry=1)  # wrong: unknown argument
-    submit.options(max_retries=3)("a")  # wrong: unknown option
-    print(prepare(job).paht)  # wrong: unknown field
-    REVIEW.wait(match="a", timeout=timedelta(1))  # wrong: no on_timeout
-    orbit.sleep(5)  # wrong: no unit
-    orbit.build(Outcome, recipt=None)  # wrong: unknown field
-    sent: Prepared = submit("a")  # wrong: result type
+    submit(3)  # pyright: ignore[reportArgumentType]  # wrong: argument type
+    submit()  # pyright: ignore[reportCallIssue]  # wrong: missing argument
+    submit("a", hurry=1)  # pyright: ignore[reportCallIssue]  # wrong: unknown argument
+    submit.options(max_retries=3)("a")  # pyright: ignore[reportCallIssue]  # wrong: unknown option
+    print(prepare(job).paht)  # pyright: ignore[reportAttributeAccessIssue]  # wrong: unknown field
+    REVIEW.wait(match="a", timeout=timedelta(1))  # pyright: ignore[reportCallIssue]  # wrong: no on_timeout
+    orbit.sleep(5)  # pyright: ignore[reportArgumentType]  # wrong: no unit
+    orbit.build(Outcome, recipt=None)  # pyright: ignore[reportCallIssue]  # wrong: unknown field
+    sent: Prepared = submit("a")  # pyright: ignore[reportAssignmentType]  # wrong: result type
     orbit.match(status("a").state, {"dnoe": lambda: None})  # wrong: misspelt literal
-    return sent  # wrong: output type
+    return sent  # pyright: ignore[reportReturnType]  # wrong: output type
