@@ -37,8 +37,9 @@ async def _authorised(call: Call) -> InstanceRow:
 
 
 async def list_events(call: Call) -> Any:
-    instance_id = (await _authorised(call)).id
+    instance_id = call.path["workflow_id"]
     paging = call.paging("events", (int, str), instance_id)
+    await _authorised(call)
     after: Any = paging.after
 
     def read(conn: Connection) -> tuple[InstanceRow | None, list[EventView]]:

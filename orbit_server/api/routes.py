@@ -135,7 +135,7 @@ class Router:
         for part in path[1:].split("/"):
             assert node is not None
             following = node.get(f"/{part}")
-            if following is None:
+            if following is None and part:
                 following = node.get("{}")
                 found.append(part)
             if following is None:

@@ -157,7 +157,12 @@ async def test_details_take_no_parameters_and_lists_only_theirs(edge: Api) -> No
     workflow_id = await start(edge, ASKING)
     path = f"/v1/workflows/{workflow_id}/events"
     event = (await edge.get(path, limit=1)).data["items"][0]["id"]
-    for bad in (f"{path}/{event}?limit=1", f"{path}?state=RUNNING", f"{path}?limit=1&limit=1", f"{path}?limit="):
+    for bad in (
+        f"{path}/{event}?limit=1",
+        f"{path}?state=RUNNING",
+        f"{path}?limit=1&limit=1",
+        f"{path}?limit=",
+    ):
         assert (await edge.send("GET", bad)).code == "INVALID_ARGUMENT"
     for bad in ("0", "101", "-1", "1.0", "+1", "１", "9" * 30):
         assert (await edge.get(path, limit=bad)).code == "INVALID_ARGUMENT"

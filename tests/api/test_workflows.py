@@ -25,7 +25,9 @@ async def test_a_workflow_runs_from_start_over_its_signal_to_its_output(api: Api
 
 
 async def test_steps_that_never_ran_are_shown_as_pending_and_then_as_skipped(api: Api) -> None:
-    doc = document({"ask": ASKING["nodes"]["ask"] | {"on_timeout": {"next": "late"}}, "done": end(), "late": end()})
+    doc = document(
+        {"ask": ASKING["nodes"]["ask"] | {"on_timeout": {"next": "late"}}, "done": end(), "late": end()}
+    )
     workflow_id = await start(api, doc)
     steps = (await api.get(f"/v1/workflows/{workflow_id}/steps")).data
     assert {item["key"]: item["state"] for item in steps["items"]} == {
@@ -189,6 +191,8 @@ async def test_a_wrong_signal_stores_nothing(api: Api) -> None:
     assert (wrong.code, wrong.fields) == ("INVALID_ARGUMENT", ["signal"])
     long = await api.post(path, {"signal": "approval", "match": "é\x01" * 100, "body": 1})
     assert (long.code, long.fields) == ("INVALID_ARGUMENT", ["match"])
-    gone = await api.post(f"/v1/workflows/{'0' * 32}/signals", {"signal": "approval", "match": "m", "body": 1})
+    gone = await api.post(
+        f"/v1/workflows/{'0' * 32}/signals", {"signal": "approval", "match": "m", "body": 1}
+    )
     assert gone.code == "NOT_FOUND"
     assert (await api.get(path)).data["items"] == []
