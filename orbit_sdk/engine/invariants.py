@@ -155,7 +155,7 @@ def _caught_by_the_definite(plan: Plan, decision: Decision, *, decided: bool) ->
             yield f"{change.after.step_key} took its catch arm without a definite failure"
 
 
-def always_waits_for_something(plan: Plan, history: History) -> Iterator[str]:
+def always_waits_for_something(_plan: Plan, history: History) -> Iterator[str]:
     """8: an instance is finished, in review, paused, or waits for something that is stored and found by an
     index.
     """
@@ -166,10 +166,10 @@ def always_waits_for_something(plan: Plan, history: History) -> Iterator[str]:
                 live[change.after.step_key] = change.after
             elif live.get(change.after.step_key, change.after).id == change.after.id:
                 live.pop(change.after.step_key, None)
-        yield from check_state(plan, State(decision.instance, live))
+        yield from check_state(State(decision.instance, live))
 
 
-def check_state(_plan: Plan, state: State) -> list[str]:
+def check_state(state: State) -> list[str]:
     """The part of 8 that one stored state shows: what `orbit verify` asks of every instance."""
     head = state.instance
     found = [reason for step in state.steps.values() if (reason := _rests_on_nothing(step)) is not None]

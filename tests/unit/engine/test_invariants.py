@@ -138,7 +138,7 @@ def test_leaving_a_review_of_an_unknown_effect_by_itself_is_found_out() -> None:
 def test_a_stored_state_is_judged_alone_too() -> None:
     flow = Workflow(document({"a": task("z"), "z": end()}))
     flow.start()
-    assert not check_state(flow.plan, State(flow.instance, flow.live()))
-    assert check_state(flow.plan, State(replace(flow.instance, state=InstanceState.CANCELLED), flow.live()))
+    assert not check_state(State(flow.instance, flow.live()))
+    assert check_state(State(replace(flow.instance, state=InstanceState.CANCELLED), flow.live()))
     assert flow.signals == {}
     assert SignalState.PENDING.value == "PENDING"

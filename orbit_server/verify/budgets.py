@@ -1,0 +1,116 @@
+"""Rules 6 and 7: never more than was allowed, and no effect twice without a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import orjson
+from sqlalchemy import Connection, text
+
+from orbit_server.verify.finding import Probe
+
+BUDGETS: Final = (
+    Probe(
+        "task",
+        "used {0} of {1} attempts",
+        "SELECT id, attempts_used, attempts_max FROM tasks WHERE attempts_used > attempts_max",
+    ),
+    Probe(
+        "task",
+        "counts {0} attempts and was charged for {1}",
+        """
+        SELECT * FROM (SELECT t.id, t.attempts_used AS counted, (
+          SELECT COUNT(*) FROM attempts a WHERE a.task_id = t.id AND a.kind = 'RUN' AND a.charged = 1
+        ) AS charged FROM tasks t) AS sums WHERE counted <> charged
+        """,
+    ),
+    Probe(
+        "task",
+        "verified {0} times at once",
+        """
+        SELECT task_id, COUNT(*) FROM attempts WHERE kind = 'VERIFY' AND state <> 'CLOSED'
+        GROUP BY task_id HAVING COUNT(*) > 1
+        """,
+    ),
+)
+
+_SPENT: Final = text(
+    """
+    SELECT t.instance_id, i.definition_key, t.step_key, t.round, SUM(t.attempts_used) FROM tasks t
+    JOIN instances i ON i.id = t.instance_id
+    GROUP BY t.instance_id, i.definition_key, t.step_key, t.round
+    """
+)
+
+
+def beyond_the_definition(conn: Connection) -> Iterator[tuple[str, str, str]]:
+    """More attempts of one round, over all activations, or more rounds than the definition allows."""
+    budgets: dict[tuple[str, str], tuple[int, int]] = {}
+    for key, document in conn.execute(text("SELECT id, document FROM definition_documents")):
+        for step_key, node in orjson.loads(document)["nodes"].items():
+            if node["kind"] in ("TASK", "POLL"):
+                budgets[key, step_key] = (node["retry"]["max_attempts"], node.get("max_rounds", 0))
+    for instance_id, key, step_key, number, spent in conn.execute(_SPENT):
+        attempts, rounds = budgets.get((key, step_key), (0, 0))
+        if spent > attempts:
+            yield "workflow", instance_id, f"spent {spent} of {attempts} attempts on {step_key} ({number})"
+        if number > rounds:
+            yield "workflow", instance_id, f"began round {number} of {rounds} of {step_key}"
+
+
+EFFECTS: Final = (
+    Probe(
+        "attempt",
+        "repeated effect {0} after attempt {1}, which may have had it",
+        """
+        SELECT again.id, s.effect_key, first.id FROM attempts first
+        JOIN task_specs s ON s.task_id = first.task_id
+        JOIN task_specs z ON z.effect_key = s.effect_key
+        JOIN attempts again ON again.task_id = z.task_id
+        WHERE first.kind = 'RUN' AND again.kind = 'RUN' AND again.id <> first.id
+          AND again.started_at >= first.started_at
+          AND (again.task_id <> first.task_id OR again.generation > first.generation)
+          AND first.recovery IN ('VERIFIABLE', 'MARKED', 'CONSERVATIVE') AND first.effect_possible = 1
+          AND NOT EXISTS (
+            SELECT 1 FROM attempts v WHERE v.task_id = first.task_id AND v.kind = 'VERIFY'
+              AND v.outcome = 'CANNOT_HAPPEN_ANY_MORE' AND v.closed_at >= first.closed_at
+              AND v.closed_at <= again.started_at)
+          AND NOT EXISTS (
+            SELECT 1 FROM audit d JOIN tasks t ON t.id = first.task_id
+            WHERE d.at <= again.started_at AND d.at >= first.started_at
+              AND (d.subject_id = first.task_id OR d.subject_id = t.activation_id))
+        """,
+    ),
+    Probe(
+        "task",
+        "is {0} although an attempt may have had its effect, and nobody decided so",
+        """
+        SELECT t.id, t.state FROM tasks t
+        WHERE t.state IN ('FAILED', 'CANCELLED', 'EXPIRED') AND t.effect_possible = 1 AND t.detached = 0
+          AND NOT EXISTS (
+            SELECT 1 FROM audit d WHERE d.subject_id = t.id OR d.subject_id = t.activation_id)
+        """,
+    ),
+    Probe(
+        "task",
+        "failed although the success of attempt {0} was stored before",
+        """
+        SELECT t.id, e.attempt_id FROM tasks t JOIN evidence e ON e.task_id = t.id
+        JOIN attempts a ON a.id = e.attempt_id
+        WHERE t.state IN ('FAILED', 'CANCELLED', 'EXPIRED') AND t.detached = 0
+          AND e.kind = 'LATE_SUCCEEDED' AND e.at < t.settled_at AND a.recovery <> 'READ_ONLY'
+          AND NOT EXISTS (
+            SELECT 1 FROM audit d WHERE d.subject_id = t.id OR d.subject_id = t.activation_id)
+        """,
+    ),
+    Probe(
+        "step",
+        "took its failure exit while task {0} is {1}",
+        """
+        SELECT s.id, t.id, t.state FROM steps s JOIN tasks t ON t.id = s.task_id
+        WHERE s.failure_ref IS NOT NULL AND s.live = 0 AND SUBSTR(s.failure_ref, 1, 1) = 'T'
+          AND t.state NOT IN ('FAILED', 'EXPIRED', 'CANCELLED')
+        """,
+    ),
+)

@@ -1,0 +1,92 @@
+"""Rule 8: whatever is not finished, in review or paused waits for something that is stored and found."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Table, select
+
+from orbit_sdk.engine.invariants import check_state
+from orbit_sdk.engine.state import State, Step
+from orbit_server.storage import tables
+from orbit_server.verify.finding import Probe
+from orbit_server.weave.state.rows import INSTANCES, STEPS, to_instance, to_step
+
+MOVING: Final = (
+    Probe(
+        "step",
+        "waits for task {0}, which is {1} and has told everything it will",
+        """
+        SELECT s.id, t.id, t.state FROM steps s JOIN tasks t ON t.id = s.task_id
+        WHERE s.live = 1 AND s.state = 'WAITING_TASK'
+          AND t.state IN ('SUCCEEDED', 'FAILED', 'EXPIRED', 'CANCELLED', 'NEEDS_REVIEW')
+          AND NOT EXISTS (SELECT 1 FROM inbox n WHERE n.task_id = t.id AND n.state = 'PENDING')
+          AND NOT EXISTS (SELECT 1 FROM instances i WHERE i.id = s.instance_id AND i.paused = 1)
+        """,
+    ),
+    Probe(
+        "inbox",
+        "waits for workflow {0}, which does not exist",
+        """
+        SELECT n.id, n.instance_id FROM inbox n LEFT JOIN instances i ON i.id = n.instance_id
+        WHERE n.state = 'PENDING' AND i.id IS NULL
+        """,
+    ),
+    Probe(
+        "task",
+        "is {0} and has no instant at which it goes on",
+        "SELECT id, state FROM tasks WHERE state IN ('SCHEDULED', 'RETRY_WAIT') AND due_at IS NULL",
+    ),
+    Probe(
+        "task",
+        "is {0} and has no lease that could end",
+        """
+        SELECT id, state FROM tasks
+        WHERE (state IN ('OFFERED', 'RUNNING') OR attempt_id IS NOT NULL) AND lease_until IS NULL
+        """,
+    ),
+    Probe(
+        "task",
+        "is {0} and has no open attempt",
+        "SELECT id, state FROM tasks WHERE state IN ('OFFERED', 'RUNNING') AND attempt_id IS NULL",
+    ),
+    Probe(
+        "task",
+        "is {0}, blocked by {1}, and nothing is due",
+        """
+        SELECT id, state, blocked FROM tasks
+        WHERE state IN ('READY', 'VERIFYING', 'CANCELLING') AND attempt_id IS NULL
+          AND blocked NOT IN (0, 1, 2, 3) AND due_at IS NULL
+        """,
+    ),
+    Probe(
+        "task",
+        "waits without a limit",
+        """
+        SELECT id FROM tasks WHERE state IN ('SCHEDULED', 'READY', 'RETRY_WAIT') AND deadline_at IS NULL
+          AND (latest_start_at IS NOT NULL OR total_deadline_at IS NOT NULL)
+        """,
+    ),
+)
+
+
+def facts_and_summaries(conn: Connection) -> Iterator[tuple[str, str, str]]:
+    """The engine's own judgement of every instance: its state follows from its steps, something moves it."""
+    live: dict[str, dict[str, Step]] = defaultdict(dict)
+    table = tables.steps
+    for row in STEPS.rows(_rows(conn, table, STEPS.columns, table.c.live == 1)):
+        live[row.instance_id][row.step_key] = to_step(row)
+    for head in INSTANCES.rows(_rows(conn, tables.instances, INSTANCES.columns, None)):
+        for message in check_state(State(to_instance(head), live[head.id])):
+            yield "workflow", head.id, message
+
+
+def _rows(
+    conn: Connection, table: Table, columns: tuple[str, ...], where: ColumnElement[bool] | None
+) -> list[tuple[Any, ...]]:
+    query = select(*(table.c[name] for name in columns))
+    if where is not None:
+        query = query.where(where)
+    return [tuple(row) for row in conn.execute(query)]
