@@ -177,28 +177,22 @@ class HeldAttempts:
         return self._unsettled
 
     def in_flight(self) -> list[InFlight]:
-        """What a new connection tells the server: all but the offers that never began."""
+        """What a new connection tells the server: everything that is held."""
         return [
             InFlight(
                 attempt_id=held.offer.attempt_id,
                 task_id=held.offer.task_id,
                 generation=held.offer.generation,
-                state="RUNNING" if held.phase is Phase.RUNNING else "FINISHED",
+                state=held.phase.value,
             )
             for held in self._held.values()
-            if held.phase is not Phase.ASKED
         ]
 
-    def disconnected(self) -> list[str]:
-        """Drop offers whose start was not answered (they may be offered anew); all results are sent again."""
-        dropped = [key for key, held in self._held.items() if held.phase is Phase.ASKED]
-        for key in dropped:
-            del self._held[key]
-        self._asked = 0
+    def disconnected(self) -> None:
+        """All results are sent again on the next connection."""
         self._fresh = [key for key, held in self._held.items() if held.result is not None]
         for key in self._fresh:
             self._held[key].sent_ms = None
-        return dropped
 
 
 def _first(mapping: dict[str, int], count: int) -> Iterator[tuple[str, int]]:

@@ -32,7 +32,7 @@ from orbit_sdk.protocol.actions import (
 )
 from orbit_sdk.protocol.credit import Credit
 from orbit_sdk.protocol.frames import Fault, Sender, decode
-from orbit_sdk.protocol.held import HeldAttempts, Phase
+from orbit_sdk.protocol.held import Held, HeldAttempts, Phase
 from orbit_sdk.protocol.worker import AnyMessage, Error, Message
 
 __all__ = ["Link", "Role", "State"]
@@ -257,6 +257,9 @@ class Link:
             held = self.held.get(item.attempt_id)
             if held is None:
                 continue
+            if held.phase is Phase.ASKED:
+                actions.append(self._asked_before(held, item, at_ms))
+                continue
             if item.answer == "CONTINUE":
                 self.held.extend(item.attempt_id, self.held.lease_end(self._hello_sent_ms, item.lease_ms))
                 continue
@@ -266,6 +269,15 @@ class Link:
                 self.held.forget(item.attempt_id, at_ms)
                 actions.append(ResultSettled(item.attempt_id, "ACCEPTED", None))
         return tuple(actions)
+
+    def _asked_before(self, held: Held, item: wire.Reconciled, at_ms: int) -> Action:
+        """Its start was asked for on a connection that broke: granted to this process then, or never."""
+        end_ms = self.held.lease_end(self._hello_sent_ms, item.lease_ms)
+        if item.answer == "CONTINUE" and end_ms > at_ms:
+            self.held.begin(held, end_ms)
+            return Begin(held.offer)
+        self.held.forget(item.attempt_id, at_ms)
+        return Freed(item.attempt_id, "its start was not granted")
 
     def _offered(self, offer: wire.Offer, at_ms: int) -> tuple[Action, ...]:
         self.seen += len(offer.items)

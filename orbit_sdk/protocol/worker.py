@@ -76,12 +76,15 @@ class HandlerOffer(Part):
 
 
 class InFlight(Part):
-    """An attempt that the worker still holds: running, or finished and its result not yet settled."""
+    """An attempt that the worker still holds.
+
+    ASKED: its start was asked for, and the answer never came. FINISHED: its result is not settled yet.
+    """
 
     attempt_id: Id
     task_id: Id
     generation: Number
-    state: Literal["RUNNING", "FINISHED"]
+    state: Literal["ASKED", "RUNNING", "FINISHED"]
 
 
 class Hello(Message):

@@ -63,7 +63,7 @@ class Desk:
     # --- connections ---
 
     def connected(self, hello: wire.Hello, at_ms: int) -> wire.Hello:
-        """A new connection: what to greet with. Unanswered starts are dropped, results will be sent again."""
+        """A new connection: what to greet with. Everything held is listed, results will be sent again."""
         self.link.close()
         self.link = Link(Role.CLIENT, self.held)
         self.held.disconnected()

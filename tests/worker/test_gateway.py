@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from sqlalchemy import select
-from websockets.exceptions import InvalidStatus
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 import orbit_sdk.handlers as orbit
 from orbit_sdk.handlers import Recovery, TaskContext
 from orbit_sdk.protocol import worker as wire
+from orbit_sdk.protocol.frames import encode
 from orbit_sdk.worker import Worker
+from orbit_server.pulse.sweeps import sweep_due
 from orbit_server.pulse.tasks.lifecycle import Recovery as TaskRecovery
 from orbit_server.pulse.tasks.lifecycle import TaskState
 from orbit_server.pulse.times import PulseTimes
@@ -344,3 +349,67 @@ async def test_the_worker_of_the_sdk_does_a_hundred_tasks(house: Served) -> None
     await run
     await house.sessions_are(0)
     assert {(await house.task(task_id)).attempts_used for task_id in ids} == {1}
+
+
+@orbit.handler("tally", version=1, queue="jobs", recovery=Recovery.CONSERVATIVE)
+def tally(ctx: TaskContext, n: int) -> int:
+    RUNS.append(n)
+    return n
+
+
+RUNS: list[int] = []
+
+
+async def test_connections_that_break_all_the_time_lose_nothing_and_repeat_nothing(house: Served) -> None:
+    RUNS.clear()
+    options: dict[str, Any] = {"slots": 4, "backoff_ms": 5, "backoff_max_ms": 20}
+    worker = Worker(house.http_url, "good", [work, tally], **options)
+    run = asyncio.ensure_future(worker.run(signals=False))
+    easy = [await house.submit(parameters={"n": n}) for n in range(60)]
+    careful = [
+        await house.submit(parameters={"n": n}, handler="tally", recovery=TaskRecovery.CONSERVATIVE)
+        for n in range(60)
+    ]
+    left = {*easy, *careful}
+    while left:
+        for session in tuple(house.gateway.sessions.values()):
+            session._socket.abort()
+        await asyncio.sleep(0.05)
+        await sweep_due(house.database, await house.database.now(), house.times)
+        left = {one for one in left if (await house.task(one)).settled_at is None}
+    worker.stop()
+    await run
+    assert {(await house.task(one)).state for one in (*easy, *careful)} == {TaskState.SUCCEEDED}
+    assert sorted(RUNS) == list(range(60))
+
+
+async def test_a_frame_that_inflates_beyond_the_limit_is_refused(house: Served) -> None:
+    headers = {"Authorization": "Bearer good"}
+    async with connect(f"ws://{house.address}/v1/worker", additional_headers=headers) as ws:
+        await ws.send("[" + "0," * 10_000_000 + "0]")
+        await ws.wait_closed()
+        assert ws.close_code == 1009
+
+
+async def test_random_frames_end_sessions_and_never_the_server(house: Served) -> None:
+    chance = random.Random(11)
+    good = encode(wire.Renew(number=1, items=[wire.Claim(attempt_id="f" * 32, generation=1)]))
+    for _ in range(60):
+        async with house.connected() as worker:
+            await worker.greet()
+            for _ in range(chance.randrange(1, 6)):
+                place = chance.randrange(len(good))
+                frame = chance.choice(
+                    [
+                        good,
+                        good[:place],
+                        good[:place] + chr(chance.randrange(32, 0x2FF)) + good[place:],
+                        good + good,
+                    ]
+                )
+                with suppress(ConnectionClosed):
+                    await worker.say(frame)
+    async with house.connected() as worker:
+        await worker.greet()
+        await worker.say(wire.Beat(number=1))
+        assert (await worker.hear(wire.Beat)).number == 1

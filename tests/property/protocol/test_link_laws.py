@@ -55,7 +55,7 @@ in_flight = st.builds(
     attempt_id=ids,
     task_id=ids,
     generation=numbers,
-    state=st.sampled_from(["RUNNING", "FINISHED"]),
+    state=st.sampled_from(["ASKED", "RUNNING", "FINISHED"]),
 )
 hellos = st.builds(
     wire.Hello, nonce=st.just("0" * 32), worker=st.just("w"), handlers=st.just([]), queues=st.just(["jobs"]),

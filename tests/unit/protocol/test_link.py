@@ -426,8 +426,9 @@ def test_a_reconnect_lists_what_is_held_and_sends_results_again() -> None:
     offer(link, item(C))
     held.finish(result(B))
     held.fresh_results(0)
-    assert held.disconnected() == [C]
-    assert [(one.attempt_id, one.state) for one in held.in_flight()] == [(A, "RUNNING"), (B, "FINISHED")]
+    held.disconnected()
+    in_flight = [(one.attempt_id, one.state) for one in held.in_flight()]
+    assert in_flight == [(A, "RUNNING"), (B, "FINISHED"), (C, "ASKED")]
     assert held.fresh_results(0) == [result(B)]
 
 
@@ -448,6 +449,23 @@ def test_reconciliation_continues_stops_or_settles() -> None:
     assert [type(one) for one in actions] == [Opened, Stop, ResultSettled]
     assert held.get(A).lease_end_ms == 20_000 + LEASE - 1_000  # type: ignore[union-attr]
     assert C not in held
+
+
+@pytest.mark.parametrize(("answer", "expected"), [("CONTINUE", Begin), ("STOP", Freed), ("SETTLED", Freed)])
+def test_a_start_whose_answer_was_lost_begins_after_the_reconnect_only_if_it_was_granted(
+    answer: Any, expected: type
+) -> None:
+    held = HeldAttempts()
+    offer(client(held), item(A), at=0)
+    held.disconnected()
+    link = Link(Role.CLIENT, held)
+    link.send(HELLO, 5_000)
+    reconciled = [wire.Reconciled(attempt_id=A, answer=answer, lease_ms=LEASE)]
+    _, action = link.receive(WELCOME.model_copy(update={"in_flight": reconciled}), 6_000)
+    assert isinstance(action, expected)
+    assert (A in held) is (expected is Begin)
+    if expected is Begin:
+        assert held.get(A).lease_end_ms == 5_000 + LEASE - 1_000  # type: ignore[union-attr]
 
 
 def test_an_offer_while_draining_is_handed_back() -> None:
