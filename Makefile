@@ -43,7 +43,7 @@ help:
 	@touch $@
 
 demo: .venv/.server
-	@KEEP="$(KEEP)" $(BIN)/python examples/external_job/demo.py
+	@KEEP="$(KEEP)" $(BIN)/python -m examples.external_job.demo
 
 test: .venv/.dev
 	@$(BIN)/python tools/find_mariadbd.py

@@ -35,7 +35,9 @@ def derive_id(*parts: str) -> Id:
 
 @dataclass(frozen=True, slots=True)
 class IdSeed:
-    """Makes ids in the layout of UUIDv7: they sort by `time_us`, and the n-th is always the same."""
+    """Makes ids in the layout of UUIDv7: they sort by milliseconds, then by `n` (up to 4,095), and the n-th is
+    always the same.
+    """
 
     time_us: int
     entropy: str
@@ -43,9 +45,9 @@ class IdSeed:
     def nth(self, n: int) -> Id:
         """The n-th id of this seed (n >= 0)."""
         digest = hashlib.sha256(f"{self.time_us}:{n}:{self.entropy}".encode()).digest()
-        tail = int.from_bytes(digest[:10], "big")
+        tail = int.from_bytes(digest[:8], "big")
         millis = (self.time_us // 1000) & 0xFFFF_FFFF_FFFF
-        rand_a = (tail >> 68) & 0xFFF
+        rand_a = min(n, 0xFFF)
         rand_b = tail & 0x3FFF_FFFF_FFFF_FFFF
         value = (millis << 80) | (0x7 << 76) | (rand_a << 64) | (0b10 << 62) | rand_b
         return f"{value:032x}"
