@@ -181,7 +181,9 @@ HOSTILE: dict[str, bytes] = {
     "huge exponent": task(b"1e-999999999"),
     "bad instant": b'{"queue":"q","handler":"a","handler_version":1,"run_at":"yesterday"}',
     "instant far away": b'{"queue":"q","handler":"a","handler_version":1,"run_at":"0001-01-01T00:00:00+23:59"}',
-    "both times": b'{"queue":"q","handler":"a","handler_version":1,"run_at":"2030-01-01T00:00:00Z","delay_ms":5}',
+    "both times": (
+        b'{"queue":"q","handler":"a","handler_version":1,"run_at":"2030-01-01T00:00:00Z","delay_ms":5}'
+    ),
     "control character key": b'{"queue":"q","handler":"a","handler_version":1,"business_key":"a\\u0001"}',
     "spaces around": b'{"queue":"q","handler":"a","handler_version":1,"business_key":" a"}',
 }  # fmt: skip

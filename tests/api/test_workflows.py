@@ -7,7 +7,7 @@ import asyncio
 from orbit_sdk.values.instants import from_rfc3339
 from tests.api.flows import ASKING, WORKING, approve, pages, publish, start
 from tests.documents import document, end
-from tests.server import Api
+from tests.server import Api, until
 
 
 async def test_a_workflow_runs_from_start_over_its_signal_to_its_output(api: Api) -> None:
@@ -146,8 +146,7 @@ async def test_a_long_poll_is_answered_by_the_commit_it_waits_for(api: Api) -> N
     workflow_id = await start(api, ASKING)
     path = f"/v1/workflows/{workflow_id}"
     waiting = asyncio.create_task(api.get(path, wait_ms=20_000))
-    while not api.parts.server.movements.waited_for(workflow_id):
-        await asyncio.sleep(0)
+    await until(lambda: api.parts.server.movements.waited_for(workflow_id))
     await approve(api, workflow_id)
     assert (await waiting).data["state"] == "SUCCEEDED"
 
@@ -157,8 +156,7 @@ async def test_a_long_poll_with_a_revision_waits_for_a_later_one(api: Api) -> No
     path = f"/v1/workflows/{workflow_id}"
     revision = (await api.get(path)).data["revision"]
     waiting = asyncio.create_task(api.get(path, wait_ms=20_000, after_revision=revision))
-    while not api.parts.server.movements.waited_for(workflow_id):
-        await asyncio.sleep(0)
+    await until(lambda: api.parts.server.movements.waited_for(workflow_id))
     await api.post(f"{path}/pause", {"reason": "x"})
     found = (await waiting).data
     assert found["paused"] is True
