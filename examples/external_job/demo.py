@@ -1,7 +1,7 @@
 """`make demo`: the whole of Orbit in half a minute, on real parts.
 
 Starts a development server on embedded SQLite, a worker and the external channel, each its own process;
-publishes the workflow, starts one instance, gives the approval, kills the worker in the middle of the one call
+publishes the workflow, starts one instance, approves it, kills the worker in the middle of the one call
 that must not happen twice, and shows how Orbit finds out what became of it. Stops everything it started.
 
     KEEP=1   leave everything running at the end, and say where
