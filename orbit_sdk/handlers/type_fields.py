@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import sys
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -80,6 +81,9 @@ def fields_of(kind: type[Any], where: str) -> list[RecordField]:
     if issubclass(kind, BaseModel):
         return list(_of_model(kind, where))
     if typing_extensions.is_typeddict(kind):
+        if sys.version_info < (3, 12) and type(kind).__module__ == "typing":
+            found = f"{kind.__name__} is a typing.TypedDict, which this Python tells too little of"
+            raise TypeRefused(where, found, "use typing_extensions.TypedDict")
         hints = _hints(kind, where)
         keys = kind.__required_keys__
         return [RecordField(name, hint, left_out=name not in keys) for name, hint in hints.items()]

@@ -1,18 +1,20 @@
 """How Python types look in Orbit's normal form."""
 
 import dataclasses
+import sys
+import typing
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
-from typing import Annotated, Any, Generic, Literal, NewType, NotRequired, Optional, TypedDict, TypeVar, Union
+from typing import Annotated, Any, Generic, Literal, NewType, NotRequired, Optional, TypeVar, Union
 from uuid import UUID
 
 import annotated_types
 import pydantic
 import pytest
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel, StringConstraints
-from typing_extensions import TypeAliasType
+from typing_extensions import TypeAliasType, TypedDict
 
 import orbit_sdk as orbit
 from orbit_sdk.definition.value_types import load_type, type_to_json
@@ -278,3 +280,49 @@ def test_json_that_is_not_what_the_fields_say_is_refused() -> None:
     for kind in (Computed, Hidden):
         with pytest.raises(TypeRefused):
             TypeBook().schema(kind, "x")
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="later Pythons tell enough of typing.TypedDict")
+def test_a_typed_dict_that_python_tells_too_little_of_is_refused() -> None:
+    with pytest.raises(TypeRefused, match="too little") as caught:
+        TypeBook().schema(typing.TypedDict("Plain", {"name": str}), "x")
+    assert caught.value.instead == "use typing_extensions.TypedDict"
+
+
+class Unfinished(BaseModel):
+    later: "Later"  # noqa: F821 - a name that nobody defines
+
+
+@dataclasses.dataclass
+class UnfinishedToo:
+    later: "Later"  # noqa: F821 - a name that nobody defines
+
+
+@dataclasses.dataclass
+class Hidden:
+    name: str = dataclasses.field(init=False)
+
+
+@dataclasses.dataclass
+class GenericPair(Generic[T]):
+    left: T
+
+
+class Endless(Enum): ...
+
+
+@pytest.mark.parametrize(
+    ("annotation", "reason"),
+    [
+        (Unfinished, "cannot be resolved"),
+        (UnfinishedToo, "cannot be resolved"),
+        (Hidden, "cannot be given"),
+        (GenericPair[int], "generic"),
+        (Endless, "no value"),
+        (Annotated[int, Field(ge=Decimal(1))], "not a number"),
+        (type("Text", (bytes,), {}), "bytes"),
+    ],
+)
+def test_records_that_do_not_show_their_json_are_refused(annotation: Any, reason: str) -> None:
+    with pytest.raises(TypeRefused, match=reason):
+        TypeBook().schema(annotation, "x")
