@@ -357,18 +357,29 @@ def tally(ctx: TaskContext, n: int) -> int:
     return n
 
 
+@orbit.handler("marking", version=1, queue="jobs", recovery=Recovery.MARKED)
+async def marking(ctx: TaskContext, n: int) -> int:
+    await ctx.begin_effect()
+    RUNS.append(1_000 + n)
+    return n
+
+
 RUNS: list[int] = []
 
 
 async def test_connections_that_break_all_the_time_lose_nothing_and_repeat_nothing(house: Served) -> None:
     RUNS.clear()
     options: dict[str, Any] = {"slots": 4, "backoff_ms": 5, "backoff_max_ms": 20}
-    worker = Worker(house.http_url, "good", [work, tally], **options)
+    worker = Worker(house.http_url, "good", [work, tally, marking], **options)
     run = asyncio.ensure_future(worker.run(signals=False))
     easy = [await house.submit(parameters={"n": n}) for n in range(60)]
     careful = [
         await house.submit(parameters={"n": n}, handler="tally", recovery=TaskRecovery.CONSERVATIVE)
         for n in range(60)
+    ]
+    careful += [
+        await house.submit(parameters={"n": n}, handler="marking", recovery=TaskRecovery.MARKED)
+        for n in range(40)
     ]
     left = {*easy, *careful}
     while left:
@@ -380,7 +391,7 @@ async def test_connections_that_break_all_the_time_lose_nothing_and_repeat_nothi
     worker.stop()
     await run
     assert {(await house.task(one)).state for one in (*easy, *careful)} == {TaskState.SUCCEEDED}
-    assert sorted(RUNS) == list(range(60))
+    assert sorted(RUNS) == [*range(60), *range(1_000, 1_040)]
 
 
 async def test_a_frame_that_inflates_beyond_the_limit_is_refused(house: Served) -> None:
