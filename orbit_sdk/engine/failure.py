@@ -23,10 +23,8 @@ _DEFINITE = frozenset({ReviewClass.DEFINITE, ReviewClass.EXPIRED, ReviewClass.TI
 
 
 def fail(turn: Turn, step_key: str) -> None:
-    """A definite failure that nothing catches: the arm around it failed, or the whole workflow."""
+    """A definite failure that nothing catches and nobody stopped: its arm failed, or the whole workflow."""
     turn.dirty = True
-    if turn.is_stopped(step_key):
-        return
     if turn.stopping is None:
         turn.stopping = step_key
     arms = turn.plan.nodes[step_key].arms

@@ -12,6 +12,7 @@ from orbit_sdk.engine import (
     Cancel,
     CancelTask,
     CreateTask,
+    EngineLimits,
     GateTasks,
     Pause,
     Resume,
@@ -196,6 +197,43 @@ def test_a_failure_during_a_pause_settles_the_workflow() -> None:
     flow.pause()
     flow.fail("a")
     assert flow.status == "FAILED"
+    flow.check()
+
+
+def test_an_arm_whose_exit_waits_for_the_resume_keeps_its_region_open() -> None:
+    nodes = {
+        "par": parallel("j", "LET_OTHERS_FINISH", x="a", y="b"),
+        "a": task("c"),
+        "b": task("j", on_failure="FAIL"),
+        "c": task("j"),
+        "j": join("z"),
+        "z": end(),
+    }
+    flow = Workflow(document(nodes))
+    flow.start()
+    flow.pause()
+    flow.succeed("a")
+    flow.fail("b")
+    assert flow.state_of("j") == "PENDING"
+    flow.resume()
+    flow.succeed("c")
+    assert flow.status == "FAILED"
+    flow.check()
+
+
+def test_a_noted_round_that_is_reached_after_the_deadline_is_not_asked() -> None:
+    flow = Workflow(document({"p": poll("z"), "z": end()}))
+    flow.start()
+    flow.succeed("p", {"state": "pending"})
+    flow.pause()
+    flow.wait(60)
+    flow.limits = EngineLimits(transitions=0)
+    flow.resume()
+    flow.limits = EngineLimits()
+    flow.pass_time(3600)
+    flow.do(Advance(flow.seed()))
+    assert flow.step("p").review_class is ReviewClass.TIMEOUT
+    assert len(flow.tasks) == 1
     flow.check()
 
 

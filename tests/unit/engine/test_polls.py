@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from orbit_sdk.engine import CreateTask, DetachTask, ReviewClass, TaskPhase, TimePassed, Verdict, effect_key
-from tests.documents import document, end, failed, poll, ref, task
+from tests.documents import STATUS, document, end, failed, poll, ref, task
 from tests.workflows import SECOND, Workflow
 
 
@@ -320,3 +321,50 @@ def test_a_round_whose_parameters_do_not_fit_needs_a_person() -> None:
 def test_a_poll_may_bound_the_start_of_each_round() -> None:
     flow = polling(start_within_ms=10_000)
     assert flow.effects(CreateTask)[0].latest_start_at == flow.now + 10 * SECOND
+
+
+def test_a_round_ordered_and_overtaken_by_a_receipt_in_one_decision_is_never_created() -> None:
+    flow = polling(receipt=True)
+    flow.write(flow.task("p"), TaskPhase.SUCCEEDED, result={"state": "pending"})
+    flow.pass_time(60)
+    flow.signal("receipt", "m", {"state": "done"})
+    assert flow.status == "SUCCEEDED"
+    assert rounds(flow) == [1]
+    assert flow.step("p").task_id is None
+    flow.check()
+
+
+def test_a_newer_report_of_a_round_that_was_answered_moves_nothing() -> None:
+    flow = polling()
+    first = flow.task("p")
+    flow.succeed("p", {"state": "pending"})
+    assert not flow.apply(flow.write(first, TaskPhase.SUCCEEDED, result={"state": "done"})).applied
+    assert flow.state_of("p") == "WAITING_TIME"
+
+
+def test_a_state_below_something_that_is_no_object_needs_a_person() -> None:
+    nodes = {"p": poll("z", "FAIL"), "z": end()}
+    nodes["p"]["state"]["path"] = ["state", "inner"]
+    flow = Workflow(document(nodes))
+    flow.start()
+    flow.succeed("p", {"state": "done"})
+    assert flow.step("p").reason == "ROUND_1:UNKNOWN_STATE"
+
+
+def test_a_receipt_that_was_stored_too_late_does_not_decide_at_the_deadline() -> None:
+    flow = polling(receipt=True, within=60, every=50)
+    signal = flow.signal_command("receipt", "m", {"state": "done"}).signal
+    flow.signals[signal.id] = replace(signal, accepted_at=flow.now + 61 * SECOND)
+    flow.wait(62)
+    assert flow.step("p").review_class is ReviewClass.TIMEOUT
+
+
+def test_a_handler_without_parameters_takes_none() -> None:
+    bare = {"parameters": {}, "required": [], "result": STATUS, "recovery": "READ_ONLY", "verify": False}
+    flow = Workflow(document({"p": poll("z"), "z": end()}, handlers={"status@1": bare}))
+    flow.start()
+    assert flow.effects(CreateTask)[0].parameters == {}
+    needed = bare | {"parameters": {"value": {}}, "required": ["value"]}
+    flow = Workflow(document({"p": poll("z"), "z": end()}, handlers={"status@1": needed}))
+    flow.start()
+    assert flow.step("p").review_class is ReviewClass.UNMAPPED
