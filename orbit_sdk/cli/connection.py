@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from orbit_sdk.cli.profile import find_profile
-from orbit_sdk.errors import InvalidArgument, NotFound
+from orbit_sdk.errors import InvalidArgument, NotFound, Unavailable
 from orbit_sdk.values.ids import is_id
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ __all__ = ["Token", "Url", "WorkflowId", "address", "connected", "task_id", "wor
 KEY = "key:"
 _PATIENCE_S = 2.0
 _SHOWN = 5
+_AWAY = "the server cannot be reached"
 
 Url = Annotated[
     str | None,
@@ -59,13 +60,20 @@ def address(url: str | None, token: str | None) -> tuple[str, str]:
 
 
 @contextmanager
-def connected(url: str | None, token: str | None, *, patience: float = _PATIENCE_S) -> Iterator[Orbit]:
+def connected(url: str | None, token: str | None, *, patience: float = _PATIENCE_S) -> Generator[Orbit]:
     """A client of the server that these options, the environment or the profile name."""
     chosen = address(url, token)
     from orbit_sdk.client import ClientSettings, Orbit
 
     with Orbit(*chosen, settings=ClientSettings(retry_for=patience)) as client:
-        yield client
+        try:
+            yield client
+        except Unavailable as error:
+            profile = find_profile()
+            if profile is None or profile[0].url != chosen[0] or not error.message.startswith(_AWAY):
+                raise
+            hint = f"{error.message} (is `orbit dev` running in {profile[1]}?)"
+            raise Unavailable(hint, error.details) from None
 
 
 def workflow_id(client: Orbit, text: str) -> str:

@@ -40,7 +40,10 @@ def watch(
     token: Token = None,
     json: Json = False,
 ) -> None:
-    """Show a workflow live until it ends. Exit code 0 when it succeeded, 1 when it failed or was cancelled."""
+    """Show a workflow live until it ends.
+
+    Exit code 0 when it succeeded, 1 when it failed or was cancelled.
+    """
     with connected(url, token, patience=_PATIENCE_S) as client:
         found = workflow_id(client, workflow)
         out = Output(json=json)

@@ -6,7 +6,7 @@ import json as json_module
 import os
 import shlex
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -21,6 +21,7 @@ from orbit_sdk.cli.dev.ports import holder_of, is_free
 from orbit_sdk.cli.dev.samples import sample
 from orbit_sdk.cli.dev.session import DevOptions, Session, data_folder
 from orbit_sdk.cli.output import ExitCode, Json, Output
+from orbit_sdk.cli.publish import few
 from orbit_sdk.cli.rendering import render
 from orbit_sdk.cli.sources import Loaded, Source, load
 from orbit_sdk.cli.values import duration_ms
@@ -132,9 +133,12 @@ def _say_ready(session: Session, loaded: Loaded, answers: list[dict[str, Any]], 
     out.line(f"  Token   {data.token}")
     out.line(f"  Loaded  {_loaded(loaded)}")
     if changed:
-        names = ", ".join(f"{answer['definition_id']} version {answer['version']}" for answer in changed)
+        names = ", ".join(
+            f"{answer['definition_id']} version {answer['version']} ({few(answer['changes'])})"
+            for answer in changed
+        )
         out.line(
-            f"  Changed {names}: published with other content before, and left so; raise the version",
+            f"  Changed {names}: published otherwise before, and left so; raise the version",
             "yellow",
         )
     out.line(f"  Next    {_next(loaded)}", "green")
@@ -173,7 +177,7 @@ def _check_port(port: int) -> None:
 
 
 @contextmanager
-def _signals(children: Children) -> Iterator[None]:
+def _signals(children: Children) -> Generator[None]:
     """The first Ctrl-C or SIGTERM stops in good order, a second one at once."""
     stopping = False
 

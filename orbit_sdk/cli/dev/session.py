@@ -6,7 +6,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +49,7 @@ class Data:
 
 
 @contextmanager
-def data_folder(options: DevOptions) -> Iterator[Data]:
+def data_folder(options: DevOptions) -> Generator[Data]:
     """`.orbit/` of the working folder; a temporary one for the database when nothing is to be kept."""
     home = Path.cwd() / FOLDER
     home.mkdir(mode=0o700, exist_ok=True)
