@@ -1,0 +1,1 @@
+"""The rows of the benchmark: each a function that answers figures of one run."""
