@@ -60,7 +60,8 @@ class OrbitApp(Quart):
 
     async def answer(self, request: Request) -> Plain | None:
         """Serve a row of the table; None when none is meant."""
-        found = self._router.find(request.method, request.path)
+        # The path as it was sent: the framework's own drops leading slashes.
+        found = self._router.find(request.method, request.scope["path"])
         if found is None:
             return None
         route, texts = found
