@@ -6,7 +6,8 @@ be recorded (fields, comparisons) and refuses everything else with the author's 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -35,6 +36,10 @@ class Owner(Protocol):
 
     def item(self, data: RefData, key: object) -> Any:
         """`ref[key]`."""
+        ...
+
+    def is_author(self, names: Mapping[str, Any]) -> bool:
+        """Whether these are the global names of the workflow function's own module."""
         ...
 
     def label(self, data: RefData) -> str:
@@ -97,6 +102,24 @@ def _refusing(code: BuildCode, doing: str, instead: str) -> Callable[..., Any]:
     return refuse
 
 
+def _refuse_class_test(ref: Ref) -> None:
+    """`isinstance`, and a class pattern, ask a value for its class: refused in the author's own module.
+
+    Elsewhere (the standard library, debuggers) asking is harmless.
+    """
+    frame = inspect.currentframe()
+    caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
+    while caller is not None and caller.f_globals.get("__name__") == "abc":
+        caller = caller.f_back
+    data = ref_data(ref)
+    if caller is not None and data.trace.is_author(caller.f_globals):
+        raise data.trace.refuse(
+            "CLASS_TEST",
+            f"the class of {ref!r} was asked for (isinstance, or a class pattern): {_NOT_RUN}",
+            "use orbit.match on a field that tells the kinds apart",
+        )
+
+
 _BRANCH = "use orbit.branch(orbit.when(…), …) or orbit.match; combine with &, | and orbit.not_"
 
 
@@ -142,6 +165,8 @@ class Ref:
         object.__setattr__(self, "_orbit", data)
 
     def __getattribute__(self, name: str) -> Any:
+        if name == "__class__":
+            _refuse_class_test(self)
         if name.startswith("__") and name.endswith("__"):
             return object.__getattribute__(self, name)
         data = ref_data(self)

@@ -70,6 +70,7 @@ class Trace:
         self.problems: list[Problem] = []
         self.closed = False
         self.standing: Place | None = None
+        self.author: Mapping[str, Any] | None = None
         self.capturing: list[Captured] | None = None
         self.entry = Draft("START", "", {}, None)
         self.root = Scope("the workflow", None, [OpenExit(self.entry, "next")])
@@ -225,6 +226,10 @@ class Trace:
         if found is None:
             raise self._no_field(data, schema, name)
         return Ref(RefData(self, inside(data.expr, name), found, data.scope))
+
+    def is_author(self, names: Mapping[str, Any]) -> bool:
+        """Whether these are the global names of the workflow function's module, while it is built."""
+        return names is self.author and not self.closed
 
     def item(self, data: RefData, key: object) -> Any:
         """`ref[key]`, for objects that are used as mappings."""

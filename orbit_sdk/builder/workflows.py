@@ -121,6 +121,7 @@ class Workflow(Generic[In, Out]):
 
     def _run(self, trace: Trace, expected: tuple[Target, Target]) -> None:
         given = trace.ref({"ref": "input"}, expected[0].schema)
+        trace.author = self.function.__globals__
         try:
             value: Any = self.function(given)
         except ArmFailed:

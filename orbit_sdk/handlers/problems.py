@@ -25,6 +25,7 @@ BuildCode = Literal[
     "BRANCH",
     "BUILD",
     "CALLED",
+    "CLASS_TEST",
     "COMPARE",
     "COMPUTE",
     "CONDITION_VALUE",
@@ -139,7 +140,7 @@ def raised_place(error: BaseException) -> Place | None:
 
 def _is_author(frame: FrameType) -> bool:
     name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    return name not in (_PACKAGE, "pydantic", "typing", "contextlib", "functools")
+    return name not in (_PACKAGE, "pydantic", "typing", "contextlib", "functools", "abc")
 
 
 def function_place(function: object) -> Place | None:

@@ -1,6 +1,7 @@
 """Corners of the language that the usual workflow does not reach."""
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -11,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from typing_extensions import TypeAliasType
 
 import orbit_sdk as orbit
-from tests.unit.builder.shop import ANSWER, Loose, Order, Pair, Result, look, nodes, refused, work
+from tests.unit.builder.shop import ANSWER, Inner, Loose, Order, Pair, Result, look, nodes, refused, work
 
 # Some of what is written here is wrong on purpose.
 # mypy: ignore-errors
@@ -272,6 +273,51 @@ def test_wrong_options_of_a_poll_are_refused(code: str, given: dict[str, Any]) -
 def test_further_misuses_are_refused(code: str, body: Any) -> None:
     error = refused(body)
     assert error.reason in (code, "NO_SUCH_VALUE"), str(error)
+
+
+@orbit.workflow("corner.isinstance", version=1)
+def asks_isinstance(order: Order) -> Any:
+    return 1 if isinstance(order, Order) else 2
+
+
+@orbit.workflow("corner.abstract", version=1)
+def asks_abstract(order: Order) -> Any:
+    return 1 if isinstance(order, Mapping) else 2
+
+
+@orbit.workflow("corner.pattern", version=1)
+def asks_by_pattern(order: Order) -> Any:
+    match order.inner:
+        case Inner(code="a"):
+            return 1
+    return 2
+
+
+@orbit.workflow("corner.constant", version=1)
+def asks_by_constant(order: Order) -> Any:
+    match order.order_id:
+        case "a":
+            return 1
+    return 2
+
+
+@pytest.mark.parametrize(
+    ("code", "workflow"),
+    [
+        ("CLASS_TEST", asks_isinstance),
+        ("CLASS_TEST", asks_abstract),
+        ("CLASS_TEST", asks_by_pattern),
+        ("TRUTH_VALUE", asks_by_constant),
+    ],
+)
+def test_asking_for_the_class_of_a_reference_is_refused(
+    code: str, workflow: orbit.Workflow[Any, Any]
+) -> None:
+    with pytest.raises(orbit.BuildError) as caught:
+        workflow.compile()
+    assert caught.value.reason == code
+    assert caught.value.place is not None
+    assert caught.value.place.file == __file__
 
 
 def test_a_signal_needs_a_name() -> None:
