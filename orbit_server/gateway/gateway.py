@@ -90,13 +90,15 @@ class Gateway:
     # --- background ---
 
     async def run(self) -> None:
-        """Sweep for ever; errors of the database are reported and outlived."""
+        """Sweep for ever; a fault is reported and outlived."""
         while True:
             await asyncio.sleep(self.parts.settings.sweep_ms / 1000)
             try:
                 await self.sweep()
             except OrbitError as error:
                 _LOG.warning("the sweep of sessions failed: %s", error.message)
+            except Exception:
+                _LOG.exception("the sweep of sessions failed")
 
     async def sweep(self) -> int:
         """Give back attempts that were claimed for a session and not pushed for two sweeps; says how many.
