@@ -7,13 +7,13 @@ done at once. One exit followed is one transition.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from orbit_sdk.definition.evaluate import Misfit, evaluate, holds
 from orbit_sdk.engine import poll
 from orbit_sdk.engine.checks import check_value
 from orbit_sdk.engine.failure import fail, settle
 from orbit_sdk.engine.matching import match_key
+from orbit_sdk.engine.records import altered
 from orbit_sdk.engine.refs import activation_id, pending_exit
 from orbit_sdk.engine.shape import (
     BranchOn,
@@ -126,7 +126,7 @@ def _open_wait(turn: Turn, node: PlanNode, step: Step, _edge: Edge) -> None:
     assert isinstance(spec, Wait)
     assert node.match is not None
     deadline = step.deadline_at if step.deadline_at is not None else turn.now + spec.timeout_ms * 1000
-    step = replace(
+    step = altered(
         step,
         state=StepState.WAITING_SIGNAL,
         signal=node.signal,
@@ -146,7 +146,7 @@ def _open_timer(turn: Turn, node: PlanNode, step: Step, _edge: Edge) -> None:
     assert isinstance(spec, Timer)
     due = turn.now + spec.delay_ms * 1000 if spec.delay_ms is not None else _until(turn, spec)
     if due > turn.now:
-        turn.put(replace(step, state=StepState.WAITING_TIME, due_at=due))
+        turn.put(altered(step, state=StepState.WAITING_TIME, due_at=due))
     else:
         complete_timer(turn, step)
 
@@ -212,7 +212,7 @@ def _open_parallel(turn: Turn, node: PlanNode, step: Step, _edge: Edge) -> None:
     spec = node.spec
     assert isinstance(spec, Parallel)
     join = new_step(turn, turn.plan.nodes[spec.join])
-    turn.put(replace(join, arms=dict.fromkeys(spec.arms, ArmState.OPEN)))
+    turn.put(altered(join, arms=dict.fromkeys(spec.arms, ArmState.OPEN)))
     turn.close(step, StepState.COMPLETED)
     for arm in spec.arms:
         turn.follow(step.step_key, f"arms.{arm}")

@@ -73,14 +73,16 @@ def step_event(turn: Turn, head: Instance, change: StepChange) -> Event | None:
         "from": None if before is None else before.state.value,
         "state": after.state.value,
     }
-    optional = (
-        ("reason", after.reason),
-        ("review_class", None if after.review_class is None else after.review_class.value),
-        ("exit", after.exit_taken),
-        ("task_id", after.task_id),
-        ("round", after.round or None),
-    )
-    payload.update((name, value) for name, value in optional if value is not None)
+    if after.reason is not None:
+        payload["reason"] = after.reason
+    if after.review_class is not None:
+        payload["review_class"] = after.review_class.value
+    if after.exit_taken is not None:
+        payload["exit"] = after.exit_taken
+    if after.task_id is not None:
+        payload["task_id"] = after.task_id
+    if after.round:
+        payload["round"] = after.round
     return Event(
         id=turn.new_id(),
         aggregate_kind="workflow_step",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from orbit_sdk.definition.expressions import FactKey
 from orbit_sdk.engine.decision import Decision, Event, SignalChange, StepChange
 from orbit_sdk.engine.events import outcomes, signal_event, step_event, workflow_events
+from orbit_sdk.engine.records import altered
 from orbit_sdk.engine.refs import pending_exit
 from orbit_sdk.engine.shape import Fail
 from orbit_sdk.engine.signals import reject_all
@@ -88,7 +87,7 @@ def _state(turn: Turn) -> InstanceState:
 def _new_head(turn: Turn, state: InstanceState, events: int) -> Instance:
     head = turn.head
     checkpoint = tuple(pending_exit(*edge) for edge in turn.queue)
-    return replace(
+    return altered(
         head,
         state=state,
         paused=turn.paused,

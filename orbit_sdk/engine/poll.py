@@ -14,14 +14,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from orbit_sdk.definition.evaluate import Misfit, evaluate, read_path
 from orbit_sdk.engine.checks import value_problem
 from orbit_sdk.engine.commands import TaskPhase, TaskReport
 from orbit_sdk.engine.decision import DetachTask
 from orbit_sdk.engine.failure import fail
 from orbit_sdk.engine.matching import match_key
+from orbit_sdk.engine.records import altered
 from orbit_sdk.engine.refs import task_ref
 from orbit_sdk.engine.shape import FAIL, GOTO, PlanNode, Poll
 from orbit_sdk.engine.signals import MOVED_NOTHING, close_wait, consume, drop, find_signal
@@ -61,12 +60,12 @@ def open_poll(turn: Turn, node: PlanNode, step: Step) -> None:
     spec = spec_of(node)
     deadline = step.deadline_at if step.deadline_at is not None else turn.now + spec.call.total_ms * 1000
     key = None if node.match is None else match_key(evaluate(node.match, turn))
-    step = replace(
+    step = altered(
         step, deadline_at=deadline, signal=node.signal, match_key=key, state=StepState.WAITING_TIME
     )
     if take_receipts(turn, node, step):
         return
-    _order_round(turn, spec, replace(step, round=max(step.round, 1)))
+    _order_round(turn, spec, altered(step, round=max(step.round, 1)))
 
 
 def _order_round(turn: Turn, spec: Poll, step: Step) -> None:
@@ -84,7 +83,7 @@ def _after(step: Step) -> int | None:
 def next_round(turn: Turn, step: Step) -> None:
     """Opens round n + 1: its own task, its own attempts, the same deadline."""
     spec = spec_of(turn.node(step))
-    step = replace(step, round=step.round + 1, attempts_spent=0, result_ref=None)
+    step = altered(step, round=step.round + 1, attempts_spent=0, result_ref=None)
     try:
         _order_round(turn, spec, step)
     except Misfit as misfit:
@@ -272,7 +271,7 @@ def take_receipt(turn: Turn, node: PlanNode, step: Step, signal: Signal) -> bool
     task_id = step.task_id
     if step.state is StepState.WAITING_TASK and task_id is not None:
         if turn.withdraw(task_id):
-            step = replace(step, task_id=None)
+            step = altered(step, task_id=None)
         else:
             turn.effects.append(DetachTask(task_id))
     decided(turn, step, sort, ref, body.body)

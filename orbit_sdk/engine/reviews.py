@@ -4,14 +4,13 @@ activation.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from orbit_sdk.engine.advance import complete_with, open_step, run, succeed
 from orbit_sdk.engine.commands import DecideReview, TaskPhase, Verdict
 from orbit_sdk.engine.decision import DetachTask, Refusal, SettleTask
 from orbit_sdk.engine.events import RECOVERED
 from orbit_sdk.engine.failure import IN_REVIEW, fail
 from orbit_sdk.engine.poll import FAILED, SUCCEEDED, classify
+from orbit_sdk.engine.records import altered
 from orbit_sdk.engine.refs import activation_id
 from orbit_sdk.engine.shape import (
     GOTO,
@@ -182,7 +181,7 @@ def _rerun(turn: Turn, command: DecideReview, step: Step) -> Refusal | None:
     )
     _settle_task(turn, command, step, order)
     old = turn.close(step, StepState.STOPPED, reason=BY_RECOVERY)
-    again = replace(
+    again = altered(
         step,
         revision=old.revision + 1,
         id=activation_id(turn.head.id, step.step_key, step.activation_no + 1),

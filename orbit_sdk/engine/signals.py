@@ -6,11 +6,10 @@ and key that names no step becomes its leftover: an old approval must not approv
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from orbit_sdk.engine.commands import AcceptSignal
 from orbit_sdk.engine.decision import Refusal
 from orbit_sdk.engine.matching import has_expired, is_open_wait, may_serve
+from orbit_sdk.engine.records import altered
 from orbit_sdk.engine.refs import signal_ref, wait_id
 from orbit_sdk.engine.state import TERMINAL_INSTANCE_STATES, Signal, SignalState, Step, StepState
 from orbit_sdk.engine.turn import Lead, Turn
@@ -73,7 +72,7 @@ def consume(turn: Turn, signal: Signal, step: Step) -> str:
     body = turn.body_of(signal)
     turn.pending.remove(signal)
     turn.put_signal(
-        replace(
+        altered(
             signal,
             state=SignalState.CONSUMED,
             revision=signal.revision + 1,
@@ -92,7 +91,7 @@ def drop(turn: Turn, signal: Signal, state: SignalState, disposition: str) -> No
     """A pending signal that will serve nobody."""
     turn.pending.remove(signal)
     turn.put_signal(
-        replace(signal, state=state, revision=signal.revision + 1, disposition=disposition), signal
+        altered(signal, state=state, revision=signal.revision + 1, disposition=disposition), signal
     )
 
 
@@ -103,7 +102,7 @@ def close_wait(turn: Turn, step: Step) -> None:
     for index, signal in enumerate(turn.pending):
         unaddressed = signal.step_key is None and signal.activation_id is None and signal.leftover_of is None
         if unaddressed and signal.signal == step.signal and signal.match_key == step.match_key:
-            marked = replace(signal, leftover_of=step.step_key, revision=signal.revision + 1)
+            marked = altered(signal, leftover_of=step.step_key, revision=signal.revision + 1)
             turn.pending[index] = marked
             turn.put_signal(marked, signal)
 
@@ -127,7 +126,7 @@ def complete_wait(turn: Turn, step: Step, signal: Signal) -> None:
 
 def receive(turn: Turn, command: AcceptSignal) -> Refusal | Step | None:
     """Stores a signal; the open wait it serves, if any, is returned (it is not consumed yet)."""
-    signal = replace(command.signal, accepted_at=turn.now)
+    signal = altered(command.signal, accepted_at=turn.now)
     ended = turn.ended is not None or turn.head.state in TERMINAL_INSTANCE_STATES
     if ended:
         _store(turn, signal, SignalState.REJECTED, FINISHED)
@@ -152,7 +151,7 @@ def receive(turn: Turn, command: AcceptSignal) -> Refusal | Step | None:
 
 
 def _store(turn: Turn, signal: Signal, state: SignalState, disposition: str | None) -> None:
-    stored = replace(signal, state=state, disposition=disposition, revision=1)
+    stored = altered(signal, state=state, disposition=disposition, revision=1)
     turn.put_signal(stored, None)
     if state is SignalState.PENDING:
         turn.pending.append(stored)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from orbit_sdk.definition.evaluate import Misfit, evaluate
 from orbit_sdk.definition.expressions import Expression
 from orbit_sdk.engine.checks import check_value, value_problem
 from orbit_sdk.engine.commands import TaskPhase, TaskReport
 from orbit_sdk.engine.decision import CreateTask, SettleTask
 from orbit_sdk.engine.failure import IN_REVIEW, fail, holds_unknown_effect
+from orbit_sdk.engine.records import altered
 from orbit_sdk.engine.refs import effect_key, task_ref
 from orbit_sdk.engine.shape import FAIL, GOTO, OWN_CODES, Call, PlanNode, Task
 from orbit_sdk.engine.state import ReviewClass, Step, StepState
@@ -25,7 +24,7 @@ def open_task(turn: Turn, node: PlanNode, step: Step) -> None:
     spec = node.spec
     assert isinstance(spec, Task)
     deadline = step.deadline_at if step.deadline_at is not None else turn.now + spec.call.total_ms * 1000
-    order_task(turn, spec.call, replace(step, deadline_at=deadline), latest_start(spec.call, deadline))
+    order_task(turn, spec.call, altered(step, deadline_at=deadline), latest_start(spec.call, deadline))
 
 
 def latest_start(call: Call, deadline: int) -> int | None:

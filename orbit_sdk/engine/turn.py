@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from orbit_sdk.definition.evaluate import Facts
 from orbit_sdk.definition.expressions import FactKey, FactPart
 from orbit_sdk.engine.commands import EngineLimits
 from orbit_sdk.engine.decision import CreateTask, Effect, Payload
+from orbit_sdk.engine.records import altered
 from orbit_sdk.engine.refs import payload_ref, split_exit
 from orbit_sdk.engine.shape import Plan, PlanNode
 from orbit_sdk.engine.state import (
@@ -211,7 +212,7 @@ class Turn:
             known = self.steps.get(step.step_key)
             if known is not None and known.id == step.id:
                 changes["revision"] = step.revision + 1
-        return self.put(replace(step, **changes))
+        return self.put(altered(step, **changes))
 
     def close(self, step: Step, state: StepState, **changes: Any) -> Step:
         """A step that is done with; it may still have an exit to follow."""
