@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.dispatch.sessions import Offer
 from orbit_server.pulse.tasks.decide.start import Claimant, claim
-from orbit_server.pulse.tasks.lifecycle import VERIFIED, AttemptState
+from orbit_server.pulse.tasks.lifecycle import VERIFIED, AttemptKind, AttemptState
 from orbit_server.pulse.tasks.operations import apply
 from orbit_server.pulse.tasks.records import Attempt, Task
 from orbit_server.pulse.tasks.rows import ATTEMPTS, TASK_SPECS, TASKS
@@ -103,7 +103,8 @@ def claim_one(book: Book, ticket: Ticket, times: PulseTimes) -> Offer | None:
         step_key=task.step_key,
         round=task.round,
         asked_generation=attempt.asked_generation,
-        cancel_requested=task.cancel_requested,
+        # A verification finds out the truth that a cancel waits for: it is not stopped.
+        cancel_requested=task.cancel_requested and attempt.kind is AttemptKind.RUN,
     )
 
 

@@ -114,7 +114,7 @@ class ClaimRun:
 
     def _claim(self, book: Book, hint: TaskReady, slots: list[Slot]) -> bool:
         key = (hint.handler, hint.handler_version)
-        place = next((place for place, slot in enumerate(slots) if key in slot.seat.facts.handlers), None)
+        place = next((place for place, slot in enumerate(slots) if slot.takes(key, verify=hint.verify)), None)
         if place is None:
             return False
         slot = slots[place]

@@ -36,6 +36,10 @@ class Seat:
         """Free slots for a queue."""
         return min(self.free, self.caps.get(queue, self.free))
 
+    def takes(self, key: HandlerKey, *, verify: bool) -> bool:
+        """Whether the worker can run (or verify) the handler."""
+        return key in (self.facts.can_verify if verify else self.facts.handlers)
+
     def take(self, queue: str) -> None:
         """Reserve one slot."""
         self.free -= 1
@@ -66,6 +70,10 @@ class Slot:
     def lane(self) -> Lane:
         """Where it takes work from."""
         return self.seat.facts.namespace_id, self.queue
+
+    def takes(self, key: HandlerKey, *, verify: bool) -> bool:
+        """Whether its worker can run (or verify) the handler."""
+        return self.seat.takes(key, verify=verify)
 
     def claimant(self, key: HandlerKey) -> Claimant:
         """Who would run a task of this handler here."""
@@ -180,7 +188,7 @@ class Slots:
     def reserve(self, lane: Lane, key: HandlerKey, *, verify: bool = False) -> Slot | None:
         """One free slot that can run (or verify) the handler; sessions take turns."""
         for seat in self._fresh(lane):
-            if key in (seat.facts.can_verify if verify else seat.facts.handlers):
+            if seat.takes(key, verify=verify):
                 return self._take(lane, seat)
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -17,7 +17,7 @@ from orbit_server.pulse.tasks.decide.policy import policy_of
 from orbit_server.pulse.tasks.lifecycle import AttemptState, Said
 from orbit_server.pulse.tasks.operations import apply
 from orbit_server.pulse.tasks.records import Attempt, Task
-from orbit_server.pulse.tasks.rows import ATTEMPTS, EVIDENCE, TASK_RESULTS, TASK_SPECS, TASKS
+from orbit_server.pulse.tasks.rows import ATTEMPTS, EVIDENCE, TASK_PEERS, TASK_RESULTS, TASK_SPECS, TASKS
 from orbit_server.pulse.times import TIMES, PulseTimes
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Command, Done, Keyless, Needs
@@ -141,7 +141,7 @@ class RenewLeases(Keyless):
         if after is None or after.lease_until is None:
             return None
         book.change(TASKS, task, after)
-        return Renewal((after.lease_until - book.now) // 1000, after.cancel_requested)
+        return Renewal((after.lease_until - book.now) // 1000, starting.wants_cancel(after, attempt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class RecordResult(Keyless):
             return {}
         task, attempt = found
         if attempt.state is AttemptState.CLOSED:
-            return {"task_results": [task.id], "evidence": [self._evidence_id]}
+            return {"task_results": [task.id], "evidence": [self._evidence_id], "task_peers": [task.id]}
         if self.report.said in _NEVER_RETRIED:
             return {}
         return {"task_specs": [task.id]}
@@ -263,7 +263,16 @@ class RecordResult(Keyless):
             return Done(RecordAnswer(Settled.ACCEPTED))
         if book.get(EVIDENCE, self._evidence_id) is None:
             apply(book, task, attempt, move)
+            if move.task.late_success:
+                self._warn_peers(book, task)
         return Done(RecordAnswer(Settled.EVIDENCE, f"the attempt had ended ({attempt.outcome})"))
+
+    def _warn_peers(self, book: Book, task: Task) -> None:
+        """Later tasks of the same effect key must know of the success before they start or fail."""
+        for peer in book.members(TASK_PEERS, task.id):
+            other = book.get(TASKS, peer.id)
+            if other is not None and finishing.heeds_late_success(other):
+                book.change(TASKS, other, replace(other, late_success=True))
 
 
 _NEVER_RETRIED = frozenset({Said.SUCCEEDED, Said.FINAL})
@@ -326,7 +335,8 @@ class BindAttempts(Keyless):
         if move is None or move.task.lease_until is None:
             return Bound("STOP")
         apply(book, task, attempt, move)
-        return Bound("CONTINUE", (move.task.lease_until - book.now) // 1000, task.cancel_requested)
+        lease_ms = (move.task.lease_until - book.now) // 1000
+        return Bound("CONTINUE", lease_ms, starting.wants_cancel(task, attempt))
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,6 +252,7 @@ class RetryTask(Order):
             priority=task.priority,
             # A person has just decided in the light of the stored evidence.
             late_success=False,
+            generation=task.generation,
             business_key=task.business_key,
             concurrency_key=task.concurrency_key,
             fairness_key=task.fairness_key,

@@ -22,7 +22,10 @@ from orbit_server.storage.commands import Done, Keyless, Needs
 
 @dataclass(frozen=True, slots=True)
 class TaskDue(Keyless):
-    """The task's `due_at` has come. Answers whether that moved it."""
+    """The task's `due_at` has come. Answers whether that moved it.
+
+    Its parameters are read with it, so that it can be claimed in the same transaction.
+    """
 
     task_id: Id
 
@@ -31,7 +34,7 @@ class TaskDue(Keyless):
         return self.task_id
 
     def needs(self) -> Needs:
-        return {"tasks": [self.task_id]}
+        return {"tasks": [self.task_id], "task_specs": [self.task_id]}
 
     def decide(self, book: Book) -> Done[bool]:
         task = book.get(TASKS, self.task_id)

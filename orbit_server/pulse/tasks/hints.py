@@ -9,7 +9,7 @@ from orbit_sdk.values.ids import Id
 
 @dataclass(frozen=True, slots=True)
 class TaskReady:
-    """A task may be claimed."""
+    """A task may be claimed: to run or, where `verify`, to be asked about."""
 
     task_id: Id
     namespace_id: Id
@@ -17,6 +17,7 @@ class TaskReady:
     queue: str
     handler: str
     handler_version: int
+    verify: bool = False
 
 
 @dataclass(frozen=True, slots=True)

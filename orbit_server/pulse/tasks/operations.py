@@ -21,7 +21,7 @@ from orbit_server.pulse.tasks.decide.move import Body, Move, Note
 from orbit_server.pulse.tasks.decide.stop import Resolution, Verdict
 from orbit_server.pulse.tasks.decide.submit import NewTask, submit
 from orbit_server.pulse.tasks.hints import CancelWanted, InboxWritten, TaskReady
-from orbit_server.pulse.tasks.lifecycle import TERMINAL, ErrorCode, TaskState
+from orbit_server.pulse.tasks.lifecycle import TERMINAL, AttemptKind, ErrorCode, TaskState
 from orbit_server.pulse.tasks.records import Attempt, Evidence, InboxRow, Task, TaskResult
 from orbit_server.pulse.tasks.rows import ATTEMPTS, EVIDENCE, INBOX, TASK_RESULTS, TASK_SPECS, TASKS
 from orbit_server.storage.book import Book
@@ -279,9 +279,16 @@ def _post(book: Book, task: Task, instance_id: Id) -> None:
 
 
 def _hint_ready(book: Book, task: Task) -> None:
-    if starting.claimable(task) is not None:
+    kind = starting.claimable(task)
+    if kind is not None:
         book.after_commit(
             TaskReady(
-                task.id, task.namespace_id, task.queue_id, task.queue, task.handler, task.handler_version
+                task.id,
+                task.namespace_id,
+                task.queue_id,
+                task.queue,
+                task.handler,
+                task.handler_version,
+                verify=kind is AttemptKind.VERIFY,
             )
         )

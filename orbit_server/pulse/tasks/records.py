@@ -152,6 +152,14 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Peer:
+    """Another task of the same effect key: `id` is that task, `task_id` the one it was asked for."""
+
+    id: Id
+    task_id: Id
+
+
+@dataclass(frozen=True, slots=True)
 class InboxRow:
     """A change of a task that its workflow must see. `state`: PENDING, APPLIED, STALE or ERROR."""
 

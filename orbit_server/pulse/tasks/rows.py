@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orbit_server.pulse.tasks.peers import PeersKind
 from orbit_server.pulse.tasks.records import Attempt, Evidence, InboxRow, Task, TaskResult, TaskSpec
 from orbit_server.storage import tables
 from orbit_server.storage.kinds import LockOrder, RowKind
@@ -19,4 +20,6 @@ TASK_RESULTS: RowKind[TaskResult] = RowKind(
 INBOX: RowKind[InboxRow] = RowKind("inbox", LockOrder.INBOX, tables.inbox, InboxRow)
 EVIDENCE: RowKind[Evidence] = RowKind("evidence", LockOrder.RECORDS, tables.evidence, Evidence)
 
-KINDS = (TASKS, ATTEMPTS, TASK_SPECS, TASK_RESULTS, INBOX, EVIDENCE)
+TASK_PEERS = PeersKind()
+
+KINDS = (TASKS, TASK_PEERS, ATTEMPTS, TASK_SPECS, TASK_RESULTS, INBOX, EVIDENCE)

@@ -166,7 +166,8 @@ class House:
         return str(answer["task_id"])
 
     def by(self, **changes: Any) -> By:
-        return By(**({"actor": "ada", "reason": "because", "seed": new_seed(self.clock)} | changes))
+        values: dict[str, Any] = {"actor": "ada", "reason": "because", "seed": new_seed(self.clock)}
+        return By(**(values | changes))
 
     async def claimed(self, worker: Worker, slots: int = 1) -> list[Offer]:
         """Let the worker take work and give what it got."""

@@ -201,19 +201,24 @@ async def test_a_task_that_ended_meanwhile_gives_its_slot_back(house: House) -> 
 async def test_the_finalizer_leaves_what_it_cannot_claim_to_the_ordinary_claim(house: House) -> None:
     worker = house.worker(slots=4)
     await house.dispatcher.run_once()
-    # Another handler, another queue, and a retry whose parameters are not in the transaction.
+    # Another handler, another queue, and a verification that this worker cannot do.
     await house.submit(handler="other")
     await house.submit(queue="elsewhere")
     await house.dispatcher.run_once()
-    task_id = await house.submit()
+    await house.submit(can_verify=True)
     (offer,) = worker.offers
-    await house.report(offer, Said.RETRYABLE, effect_unknown=False)
-    await house.set_task(task_id, due_at=0)
-    await house.dispatcher.run_once()
-    await house.swept_due()
+    await house.report(offer, Said.NEEDS_VERIFICATION)
     assert len(worker.offers) == 1
+
+
+async def test_a_retry_is_claimed_by_the_sweep_that_makes_it_ready(house: House) -> None:
+    worker = house.worker(slots=2)
     await house.dispatcher.run_once()
-    assert len(worker.offers) == 2
+    task_id = await house.submit()
+    await house.report(worker.offers[0], Said.RETRYABLE, effect_unknown=False)
+    await house.set_task(task_id, due_at=0)
+    await house.swept_due()
+    assert [offer.attempt_no for offer in worker.offers] == [1, 2]
 
 
 async def test_a_task_too_late_for_its_start_is_expired_by_the_transaction_that_readies_it(

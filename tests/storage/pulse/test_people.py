@@ -205,6 +205,7 @@ async def test_a_retry_settles_the_review_and_names_it_in_one_transaction(house:
     worker = house.worker()
     (offer,) = await house.claimed(worker)
     assert (offer.task_id, offer.effect_key) == (answer["task_id"], "pay-7")
+    assert offer.generation == old.generation + 1, "one effect key, one line of generations"
     new = await house.task(str(answer["task_id"]))
     assert (new.attempts_max, new.attempts_used) == (3, 0)
     with pytest.raises(FailedPrecondition, match="newest"):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from orbit_server.pulse.sweeps import sweep_leases
 from orbit_server.pulse.tasks.attempts import (
     BindAttempts,
     Bound,
+    Held,
     MarkEffect,
     RecordResult,
     RenewLeases,
     ReturnOffers,
     Settled,
 )
+from orbit_server.pulse.tasks.commands import Basis, CancelTask, RetryTask
 from orbit_server.pulse.tasks.lifecycle import AttemptState, Recovery, Said, TaskState
 from orbit_server.pulse.tasks.queries import held_by_session, links_of
 from orbit_server.pulse.tasks.reports import Told, report_of
@@ -172,8 +176,10 @@ async def test_a_mark_is_stored_before_it_is_granted(house: House) -> None:
 # --- sessions ----------------------------------------------------------------------------------------------
 
 
-async def bound(house: House, *order: object, **named: object) -> dict[str, Bound]:
-    command = BindAttempts(SPACE, *order, times=house.times, **named)  # type: ignore[arg-type]  # as given
+async def bound(
+    house: House, nonce: str, *listed: Held, session: str = "6" * 32, unlisted: tuple[Held, ...] = ()
+) -> dict[str, Bound]:
+    command = BindAttempts(SPACE, session, nonce, listed, unlisted, house.times)
     return dict(await house.database.committer.submit(command))
 
 
@@ -191,7 +197,7 @@ async def test_a_reconnect_settles_what_the_worker_still_holds(house: House) -> 
     offered_id = await house.submit(recovery=Recovery.CONSERVATIVE)
     (offered,) = await house.claimed(worker)
     listed = tuple(held(one) for one in (running, reported, lost, offered))
-    answers = await bound(house, "6" * 32, worker.facts.nonce, listed)
+    answers = await bound(house, worker.facts.nonce, *listed)
     assert [answers[one.attempt_id].answer for one in listed] == ["CONTINUE", "SETTLED", "STOP", "STOP"]
     assert 0 < answers[running.attempt_id].lease_ms <= 2_000
     assert (await house.task(offered_id)).state is TaskState.READY
@@ -204,9 +210,7 @@ async def test_a_reconnect_settles_what_the_worker_still_holds(house: House) -> 
 async def test_a_stranger_cannot_take_over_an_attempt(house: House) -> None:
     await house.submit()
     (running,) = await house.claimed(house.worker())
-    answers = await bound(
-        house, "6" * 32, "0" * 32, (held(running), held(running).__class__("0" * 32, "1" * 32, 1))
-    )
+    answers = await bound(house, "0" * 32, held(running), held(running).__class__("0" * 32, "1" * 32, 1))
     assert {one.answer for one in answers.values()} == {"STOP"}
 
 
@@ -215,7 +219,7 @@ async def test_a_bound_attempt_whose_lease_is_over_is_stopped(house: House) -> N
     worker = house.worker()
     (running,) = await house.claimed(worker)
     await house.lease_ran_out(task_id)
-    answers = await bound(house, "6" * 32, worker.facts.nonce, (held(running),))
+    answers = await bound(house, worker.facts.nonce, held(running))
     assert answers[running.attempt_id].answer == "STOP"
 
 
@@ -223,9 +227,9 @@ async def test_a_push_that_never_arrived_is_given_back_uncharged(house: House) -
     task_id = await house.submit()
     worker = house.worker()
     (pushed,) = await house.claimed(worker)
-    await bound(house, "6" * 32, "0" * 32, unlisted=(held(pushed),))
+    await bound(house, "0" * 32, unlisted=(held(pushed),))
     assert (await house.task(task_id)).state is TaskState.RUNNING
-    await bound(house, "6" * 32, worker.facts.nonce, unlisted=(held(pushed), held(pushed)))
+    await bound(house, worker.facts.nonce, unlisted=(held(pushed), held(pushed)))
     task = await house.task(task_id)
     assert (task.state, task.attempts_used, task.uncharged) == (TaskState.READY, 0, 1)
 
@@ -264,3 +268,68 @@ async def test_renewals_name_what_is_lost(house: House) -> None:
     answers = await house.database.committer.submit(RenewLeases(SPACE, worker.facts.id, items, house.times))
     assert answers["9" * 32] is None
     assert answers[offer.attempt_id] is not None
+
+
+async def test_a_late_success_warns_the_next_activation_of_its_step(house: House) -> None:
+    flow: dict[str, Any] = {
+        "instance_id": "3" * 32,
+        "activation_id": "4" * 32,
+        "step_key": "pay",
+        "recovery": Recovery.CONSERVATIVE,
+    }
+    first_id = await house.submit(**flow)
+    worker = house.worker()
+    (first,) = await house.claimed(worker)
+    await house.start(worker, first)
+    await house.report(first, Said.EXCEPTION, message="boom")
+    again_id = await house.submit(**flow)
+    other_round = await house.submit(**flow, round=2)
+    assert (await house.report(first, Said.SUCCEEDED, result=1)).settled is Settled.EVIDENCE
+    assert (await house.task(first_id)).late_success
+    assert not (await house.task(other_round)).late_success
+    offers = await house.claimed(worker, 2)
+    assert [offer.task_id for offer in offers] == [other_round]
+    task = await house.task(again_id)
+    assert (task.state, task.error_code) == (TaskState.NEEDS_REVIEW, "LATE_SUCCESS")
+
+
+async def test_a_late_success_warns_the_retry_of_its_task(house: House) -> None:
+    task_id = await house.submit(recovery=Recovery.CONSERVATIVE)
+    worker = house.worker()
+    (offer,) = await house.claimed(worker)
+    await house.start(worker, offer)
+    await house.report(offer, Said.EXCEPTION, message="boom")
+    by = house.by(basis=Basis.ACCEPTED_RISK, evidence='"nobody answers"')
+    revision = (await house.task(task_id)).revision
+    answer = await house.database.committer.submit(RetryTask(None, SPACE, task_id, revision, by, 1))
+    await house.report(offer, Said.SUCCEEDED, result=1)
+    assert (await house.task(str(answer["task_id"]))).late_success
+    (evidence,) = await house.evidence(task_id)
+    assert evidence.contradiction
+
+
+async def test_a_cancel_does_not_stop_the_verification_it_waits_for(house: House) -> None:
+    task_id = await house.submit(recovery=Recovery.VERIFIABLE, can_verify=True)
+    worker = house.worker(can_verify=frozenset({WORK}))
+    (offer,) = await house.claimed(worker)
+    await house.start(worker, offer)
+    await house.report(offer, Said.NEEDS_VERIFICATION)
+    (asked,) = await house.claimed(worker)
+    await house.database.committer.submit(CancelTask(None, SPACE, task_id, house.by()))
+    renewed = await house.renew(worker, asked)
+    assert renewed is not None
+    assert not renewed.cancel_requested
+    assert worker.cancels == []
+    await house.report(asked, Said.CANNOT_HAPPEN_ANY_MORE, asked_generation=1)
+    assert (await house.task(task_id)).state is TaskState.CANCELLED
+
+
+async def test_a_verification_is_not_given_to_who_cannot_verify(house: House) -> None:
+    task_id = await house.submit(recovery=Recovery.VERIFIABLE, can_verify=True)
+    worker = house.worker(slots=3)
+    await house.dispatcher.run_once()
+    (offer,) = worker.offers
+    await house.start(worker, offer)
+    await house.report(offer, Said.NEEDS_VERIFICATION)
+    assert len(worker.offers) == 1
+    assert (await house.task(task_id)).attempt_id is None

@@ -101,9 +101,16 @@ def late(task: Task, attempt: Attempt, report: Report, known_digest: str | None)
     note = Note(f"LATE_{report.said}", report.result or report.error, report.digest, contradiction)
     flagged = task
     had_effect = attempt.kind is AttemptKind.RUN and attempt.recovery is not Recovery.READ_ONLY
-    if success and had_effect and not task.late_success and task.state is not TaskState.SUCCEEDED:
+    if success and had_effect and heeds_late_success(task):
         flagged = replace(task, late_success=True)
     return Move(flagged, notes=(note,))
+
+
+def heeds_late_success(task: Task) -> bool:
+    """Whether the stored success of another attempt of the same effect key changes what may be decided here."""
+    if task.recovery is Recovery.READ_ONLY or task.late_success:
+        return False
+    return task.state is not TaskState.SUCCEEDED
 
 
 def _repeats(task: Task, attempt: Attempt, report: Report, known_digest: str | None) -> bool:

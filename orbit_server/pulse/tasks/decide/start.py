@@ -275,6 +275,11 @@ def bind(task: Task, attempt: Attempt, session_id: Id, now: int, times: PulseTim
     return Move(after, replace(bound, lease_until=after.lease_until))
 
 
+def wants_cancel(task: Task, attempt: Attempt) -> bool:
+    """The worker should stop. A verification goes on: it finds out the truth that the cancel waits for."""
+    return task.cancel_requested and attempt.kind is AttemptKind.RUN
+
+
 def lease_over(task: Task, now: int, times: PulseTimes) -> bool:
     """The lease ended longer ago than clocks may differ; from here its results are evidence only."""
     return task.lease_until is None or task.lease_until + times.lease_skew_ms * 1000 < now
@@ -282,7 +287,7 @@ def lease_over(task: Task, now: int, times: PulseTimes) -> bool:
 
 def _started(task: Task, attempt: Attempt) -> Started:
     lease_until = task.lease_until or attempt.lease_until
-    return Started(lease_until, attempt.limit_at or lease_until, task.cancel_requested)
+    return Started(lease_until, attempt.limit_at or lease_until, wants_cancel(task, attempt))
 
 
 def _keeping_verification(task: Task, kind: AttemptKind) -> dict[str, int | None]:

@@ -87,7 +87,7 @@ def cancel(task: Task, attempt: Attempt | None, now: int) -> Cancelled:
             lease_until=task.lease_until,
             verify_deadline_at=task.verify_deadline_at,
         )
-        return Cancelled(Move(after), tell=task.attempt_id is not None)
+        return Cancelled(Move(after), tell=task.state is TaskState.RUNNING)
     closed = None if attempt is None else close(attempt, Said.NOT_STARTED, now, charged=False)
     if may_have_effect(task):
         after = to_review(task, now, ErrorCode.EFFECT_UNKNOWN, cancel_requested=True)

@@ -18,7 +18,8 @@ class NewTask:
 
     `parameters` and `labels` are canonical JSON, `parameters_digest` the SHA-256 of the former. `recovery` is
     what the submission or the definition declares. `gated`: the workflow is paused. `late_success` is handed
-    on from an earlier task of the same effect key.
+    on from an earlier task of the same effect key. `generation` is the last one that such a task gave: what is
+    outside fences by it, so it may only grow.
     """
 
     id: Id
@@ -40,6 +41,7 @@ class NewTask:
     priority: int = DEFAULTS.priority
     gated: bool = False
     late_success: bool = False
+    generation: int = 0
     instance_id: Id | None = None
     activation_id: Id | None = None
     step_key: str | None = None
@@ -77,7 +79,7 @@ def submit(new: NewTask, now: int) -> tuple[Task, TaskSpec]:
         attempts_used=0,
         attempts_max=new.attempts_max,
         uncharged=0,
-        generation=0,
+        generation=new.generation,
         recovery=new.recovery,
         can_verify=new.can_verify,
         verify_deadline_at=None,
