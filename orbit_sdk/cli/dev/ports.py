@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["Holder", "holder_of", "is_free"]
@@ -45,14 +46,21 @@ def _from_proc(port: int) -> Holder | None:
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
             continue
-        try:
-            held = {str(descriptor.readlink()) for descriptor in (process / "fd").iterdir()}
-            if held & sockets:
+        if not sockets.isdisjoint(_held(process)):
+            try:
                 words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                return int(process.name), _shorten(" ".join(words).strip())
-        except OSError:  # it has gone meanwhile, or is somebody else's
-            continue
+            except OSError:
+                continue
+            return int(process.name), _shorten(" ".join(words).strip())
     return None
+
+
+def _held(process: Path) -> Iterator[str]:
+    """What a process has open. Processes and descriptors may go at any moment, or be somebody else's."""
+    with suppress(OSError):
+        for descriptor in (process / "fd").iterdir():
+            with suppress(OSError):
+                yield str(descriptor.readlink())
 
 
 def _inodes(port: int) -> Iterator[str]:
