@@ -35,8 +35,8 @@ def derive_id(*parts: str) -> Id:
 
 @dataclass(frozen=True, slots=True)
 class IdSeed:
-    """Makes ids in the layout of UUIDv7: they sort by milliseconds, then by `n` (up to 4,095), and the n-th is
-    always the same.
+    """Makes ids in the layout of UUIDv7: they sort by milliseconds, then by `n` (up to 4,095), and the n-th
+    is always the same.
     """
 
     time_us: int

@@ -1,4 +1,5 @@
-"""A whole server on paper: real database, committer, dispatcher and commands; only the worker's socket is missing.
+"""A whole server on paper: real database, committer, dispatcher and commands; only the worker's socket is
+missing.
 
 The paper worker answers each offer by calling a function of the test.
 """
@@ -10,7 +11,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from orbit_sdk.engine import Verdict, match_key
 from orbit_sdk.values.canonical import digest
@@ -104,7 +105,7 @@ class Paper:
         self._ready = itertools.count(1)
         self._keys = itertools.count(1)
 
-    async def __aenter__(self) -> Paper:
+    async def __aenter__(self) -> Self:
         migrate(self.url)
         settings = StorageSettings(
             finalizers=(self.dispatcher.finalizer,), on_commit=self.dispatcher.on_hints, seed=1

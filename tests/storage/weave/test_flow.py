@@ -173,9 +173,11 @@ async def test_a_rerun_of_a_proven_step_uses_a_new_activation_and_the_same_effec
     database_url: str,
 ) -> None:
     keys: list[str] = []
+    generations: list[int] = []
 
     def once_bad(offer: Any) -> Told:
         keys.append(offer.effect_key)
+        generations.append(offer.generation)
         return Told(Said.EXCEPTION, code="BOOM") if len(keys) == 1 else Told(Said.SUCCEEDED, result=7)
 
     flow = document(
@@ -200,6 +202,7 @@ async def test_a_rerun_of_a_proven_step_uses_a_new_activation_and_the_same_effec
         ended = await paper.until(instance, "SUCCEEDED")
         assert orjson.loads(ended.output) == 7
         assert len(set(keys)) == 1
+        assert generations == [1, 2], "what fences by generation must let the second activation in"
         assert (await paper.steps(instance))["pay"].activation_no == 2
 
 
