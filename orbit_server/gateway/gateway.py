@@ -8,11 +8,19 @@ from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
+from sqlalchemy import Connection
+
 from orbit_sdk.errors import OrbitError, ResourceExhausted
 from orbit_sdk.values.ids import Id
 from orbit_server.gateway.connection import FrameSocket
 from orbit_server.gateway.parts import GatewayParts
-from orbit_server.gateway.rows import OpenAttempt, close_session, open_attempts, touch_sessions
+from orbit_server.gateway.rows import (
+    OpenAttempt,
+    close_session,
+    close_stale,
+    open_attempts,
+    touch_sessions,
+)
 from orbit_server.gateway.session import Session
 from orbit_server.platform.permissions import Principal
 
@@ -21,6 +29,8 @@ __all__ = ["Gateway"]
 _LOG = logging.getLogger("orbit.gateway")
 _CLOSE_RESTART = 1012
 _TOUCH_EVERY_MS = 10_000
+_GONE_AFTER = 10
+"""So many silences after a session was last seen, its node must have died without saying so."""
 
 
 class Gateway:
@@ -97,7 +107,7 @@ class Gateway:
                 await self.sweep()
             except OrbitError as error:
                 _LOG.warning("the sweep of sessions failed: %s", error.message)
-            except Exception:
+            except Exception:  # noqa: BLE001  # background work of all sessions must go on
                 _LOG.exception("the sweep of sessions failed")
 
     async def sweep(self) -> int:
@@ -142,7 +152,13 @@ class Gateway:
         if at_ms - self._touched_ms >= _TOUCH_EVERY_MS:
             self._touched_ms = at_ms
             now = await self.parts.database.now()
-            await self.parts.database.write(lambda conn: touch_sessions(conn, list(live), now))
+            gone = now - _GONE_AFTER * self.parts.settings.silence_ms * 1_000
+
+            def write(conn: Connection) -> None:
+                touch_sessions(conn, list(live), now)
+                close_stale(conn, gone)
+
+            await self.parts.database.write(write)
         if at_ms - self._checked_ms >= self.parts.settings.validity_ms:
             self._checked_ms = at_ms
             for credential_id in {one.principal.credential_id for one in live.values()}:

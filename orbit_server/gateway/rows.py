@@ -76,6 +76,15 @@ def touch_sessions(conn: Connection, session_ids: Sequence[Id], now: int) -> Non
         conn.execute(update(sessions).where(sessions.c.id.in_(part)).values(seen_at=now))
 
 
+def close_stale(conn: Connection, unseen_since: int) -> None:
+    """End the rows of sessions whose node died: nobody has seen them for long."""
+    conn.execute(
+        update(sessions)
+        .where(sessions.c.closed_at.is_(None), sessions.c.seen_at < unseen_since)
+        .values(closed_at=sessions.c.seen_at)
+    )
+
+
 def earlier_sessions(conn: Connection, namespace_id: Id, nonce: str, since: int) -> list[Id]:
     """Sessions of one worker process that are open, or were closed after `since`."""
     recent = or_(sessions.c.closed_at.is_(None), sessions.c.closed_at > since)

@@ -19,6 +19,7 @@ from orbit_sdk.handlers import Recovery, TaskContext
 from orbit_sdk.protocol import worker as wire
 from orbit_sdk.protocol.frames import encode
 from orbit_sdk.worker import Worker
+from orbit_server.gateway.rows import SessionRow, write_session
 from orbit_server.pulse.sweeps import sweep_due
 from orbit_server.pulse.tasks.lifecycle import Recovery as TaskRecovery
 from orbit_server.pulse.tasks.lifecycle import TaskState
@@ -162,6 +163,16 @@ async def test_a_session_has_a_row_from_hello_to_its_end(house: Served) -> None:
     await house.sessions_are(0)
     (row,) = await session_rows(house)
     assert row.closed_at is not None
+
+
+async def test_a_session_whose_node_died_is_closed_by_any_other(house: Served) -> None:
+    async with house.connected() as worker:
+        welcome = await worker.greet()
+        dead = SessionRow("9" * 32, "8" * 32, "7" * 32, "6" * 32, "5" * 32, "gone", "", "{}", "[]")
+        await house.database.write(lambda conn: write_session(conn, dead, 1))
+        await house.gateway.sweep()
+        ends = {row.id: row.closed_at for row in await session_rows(house)}
+        assert ends == {welcome.session_id: None, dead.id: 1}
 
 
 async def test_a_close_returns_offers_and_leaves_what_runs_to_its_lease(house: Served) -> None:
