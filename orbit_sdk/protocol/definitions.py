@@ -8,8 +8,8 @@ from orbit_sdk.protocol.common import Answer, Counter, Instant, Reason, Request
 
 
 class PublishDefinition(Request):
-    """`definition` is the whole document; `side` its optional side table (source places). `current`: also point
-    the current version at it. Publishing the same content again is answered as before.
+    """`definition` is the whole document; `side` its optional side table (source places). `current`: also
+    point the current version at it. Publishing the same content again is answered as before.
     """
 
     definition: dict[str, JsonValue]

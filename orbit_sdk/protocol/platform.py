@@ -10,7 +10,9 @@ from orbit_sdk.protocol.common import Answer, Id, Instant, Request
 
 
 class CreateCredential(Request):
-    """`submit_queues`, `consume_queues`: names, or `["*"]`. `signal_definitions`: definition ids, or `["*"]`."""
+    """`submit_queues`, `consume_queues`: names, or `["*"]`. `signal_definitions`: definition ids, or
+    `["*"]`.
+    """
 
     name: Annotated[
         str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")

@@ -168,7 +168,7 @@ class Control(Request):
 
 class ControlResult(Answer):
     workflow: Workflow
-    effects_kept: list[str] = Field(default_factory=list)
+    effects_kept: list[str] = []
 
 
 class DecideReview(Request):
@@ -198,7 +198,7 @@ class ReviewItem(Answer):
     business_key: str | None = None
     definition_id: str | None = None
     handler: str | None = None
-    allowed: list[str] = Field(default_factory=list)
+    allowed: list[str] = []
     guide: str | None = None
 
 
