@@ -146,11 +146,13 @@ def _problems(settings: Settings) -> list[Detail]:
 
 
 def _limit_problems(limits: Limits) -> list[Detail]:
-    return [
-        Detail(f"limits.{each.name}", f"is {value}; it may be lowered, from {most} to at least 1")
-        for each in fields(Limits)
-        if not 1 <= (value := getattr(limits, each.name)) <= (most := getattr(DEFAULT_LIMITS, each.name))
-    ]
+    problems = []
+    for each in fields(Limits):
+        value, most = getattr(limits, each.name), getattr(DEFAULT_LIMITS, each.name)
+        if not 1 <= value <= most:
+            reason = f"is {value}; it may be lowered, from {most} to at least 1"
+            problems.append(Detail(f"limits.{each.name}", reason))
+    return problems
 
 
 def load_settings(environment: Mapping[str, str], **options: object) -> Settings:

@@ -18,7 +18,7 @@ from orbit_server.storage.commands import CommandKey
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`path`, `query` and `body` are parsed values; `key` is the Idempotency-Key where the route takes one."""
+    """`path`, `query` and `body` are parsed values; `key` is the Idempotency-Key where one is taken."""
 
     server: Server
     request_id: str

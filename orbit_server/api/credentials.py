@@ -18,7 +18,7 @@ from orbit_server.platform.credentials import CredentialRow, RevokeCredential, R
 from orbit_server.platform.tokens import new_token, token_hash
 
 
-async def create(call: Call) -> Any:
+async def _create(call: Call) -> Any:
     body: CreateCredential = call.body
     rights = Rights(
         tuple(body.permissions),
@@ -47,7 +47,8 @@ async def create(call: Call) -> Any:
     answered = await call.server.database.committer.post(command)
     if answered.answer["id"] != command.id:
         raise FailedPrecondition(
-            "this request was answered before, and a token is shown once; revoke that credential and create another",
+            "this request was answered before, and a token is shown once; "
+            "revoke that credential and create another",
             [Detail("Idempotency-Key", f"made the credential {answered.answer['id']}")],
         )
     view = {
@@ -60,7 +61,7 @@ async def create(call: Call) -> Any:
     return view if expires_at is None else {**view, "expires_at": to_rfc3339(expires_at)}
 
 
-async def list_page(call: Call) -> Any:
+async def _list_page(call: Call) -> Any:
     paging = call.paging("credentials", (str,))
     before: Any = paging.after[0] if paging.after else None
     rows = await call.server.database.read(
@@ -69,7 +70,7 @@ async def list_page(call: Call) -> Any:
     return paging.page(rows, _view, lambda row: (row.id,))
 
 
-async def revoke(call: Call) -> Any:
+async def _revoke(call: Call) -> Any:
     body: Revoke = call.body
     row = await call.server.database.committer.submit(
         RevokeCredential(
@@ -106,7 +107,7 @@ ROUTES = (
         "/v1/credentials",
         "credentials:manage",
         CreatedCredential,
-        create,
+        _create,
         "Create a credential; its token is shown this once",
         body=CreateCredential,
         idempotency="required",
@@ -116,7 +117,7 @@ ROUTES = (
         "/v1/credentials",
         "credentials:manage",
         Page[Credential],
-        list_page,
+        _list_page,
         "List credentials, newest first, without tokens",
         query=PAGING,
     ),
@@ -125,7 +126,7 @@ ROUTES = (
         "/v1/credentials/{credential_id}/revoke",
         "credentials:manage",
         Credential,
-        revoke,
+        _revoke,
         "Revoke a credential and end its live sessions",
         body=Revoke,
         idempotency="natural",

@@ -35,7 +35,7 @@ async def _checked(call: Call) -> Checked:
     return await asyncio.to_thread(check_document, call.body.definition, limits)
 
 
-async def check(call: Call) -> Any:
+async def _check(call: Call) -> Any:
     checked = await _checked(call)
     return {
         "ok": not checked.errors,
@@ -54,7 +54,7 @@ async def check(call: Call) -> Any:
     }
 
 
-async def publish_version(call: Call) -> Any:
+async def _publish_version(call: Call) -> Any:
     body: PublishDefinition = call.body
     checked = await _checked(call)
     published = await publish(
@@ -70,7 +70,7 @@ async def publish_version(call: Call) -> Any:
     return {**_published(published), **_title(checked.definition.title)}
 
 
-async def list_versions(call: Call) -> Any:
+async def _list_versions(call: Call) -> Any:
     paging = call.paging("definitions", (str, int))
     after: Any = paging.after
     rows = await call.server.database.read(
@@ -85,7 +85,7 @@ async def list_versions(call: Call) -> Any:
     )
 
 
-async def get_version(call: Call) -> Any:
+async def _get_version(call: Call) -> Any:
     found = await call.server.database.read(
         lambda conn: queries.version(
             conn, call.namespace_id, call.path["definition_id"], call.path["version"]
@@ -105,7 +105,7 @@ async def get_version(call: Call) -> Any:
     return shown
 
 
-async def set_current(call: Call) -> Any:
+async def _set_current(call: Call) -> Any:
     body: SetCurrent = call.body
     published = await call.server.database.committer.submit(
         SetCurrentVersion(
@@ -120,7 +120,7 @@ async def set_current(call: Call) -> Any:
     return _published(published)
 
 
-async def retire(call: Call) -> Any:
+async def _retire(call: Call) -> Any:
     body: RetireDefinition = call.body
     published = await call.server.database.committer.submit(
         RetireVersion(
@@ -162,7 +162,7 @@ ROUTES = (
         "/v1/definitions",
         "definitions:publish",
         DefinitionVersion,
-        publish_version,
+        _publish_version,
         "Publish a version; the same content again is answered as before",
         body=PublishDefinition,
         idempotency="natural",
@@ -172,7 +172,7 @@ ROUTES = (
         "/v1/definitions/check",
         "definitions:read",
         CheckResult,
-        check,
+        _check,
         "Check a document with this server's limits, without storing it",
         body=CheckDefinition,
         idempotency="natural",
@@ -182,7 +182,7 @@ ROUTES = (
         "/v1/definitions",
         "definitions:read",
         Page[DefinitionVersion],
-        list_versions,
+        _list_versions,
         "List versions, by definition and newest version first",
         query=(*PAGING, name_filter("definition_id", "Only versions of this definition.")),
     ),
@@ -191,7 +191,7 @@ ROUTES = (
         "/v1/definitions/{definition_id}/versions/{version}",
         "definitions:read",
         DefinitionDetail,
-        get_version,
+        _get_version,
         "Read one version with its document",
     ),
     Route(
@@ -199,7 +199,7 @@ ROUTES = (
         "/v1/definitions/{definition_id}/current",
         "definitions:publish",
         DefinitionVersion,
-        set_current,
+        _set_current,
         "Point the current version at a published one",
         body=SetCurrent,
         idempotency="natural",
@@ -209,7 +209,7 @@ ROUTES = (
         "/v1/definitions/{definition_id}/versions/{version}/retire",
         "definitions:retire",
         DefinitionVersion,
-        retire,
+        _retire,
         "Retire a version: it takes no new starts",
         body=RetireDefinition,
         idempotency="natural",

@@ -36,7 +36,7 @@ async def _authorised(call: Call) -> InstanceRow:
     return row
 
 
-async def list_events(call: Call) -> Any:
+async def _list_events(call: Call) -> Any:
     instance_id = call.path["workflow_id"]
     paging = call.paging("events", (int, str), instance_id)
     await _authorised(call)
@@ -53,7 +53,7 @@ async def list_events(call: Call) -> Any:
     return {"workflow_id": instance_id, "revision": str(row.revision), **page}
 
 
-async def get_event(call: Call) -> Any:
+async def _get_event(call: Call) -> Any:
     row = await _authorised(call)
     event = await call.server.database.read(
         lambda conn: queries.get(conn, call.namespace_id, row.id, call.path["event_id"])
@@ -98,7 +98,7 @@ ROUTES = (
         "/v1/workflows/{workflow_id}/events",
         "workflows:audit:read",
         EventPage,
-        list_events,
+        _list_events,
         "List the events of a workflow, newest first",
         query=PAGING,
     ),
@@ -107,7 +107,7 @@ ROUTES = (
         "/v1/workflows/{workflow_id}/events/{event_id}",
         "workflows:audit:read",
         EventDetail,
-        get_event,
+        _get_event,
         "Read one event with its payload",
     ),
 )

@@ -22,12 +22,12 @@ class Raw:
     content_type: str
 
 
-async def healthz(_call: Call) -> Any:
+async def _healthz(_call: Call) -> Any:
     """The process answers; nothing else is asked."""
     return {"status": "ok"}
 
 
-async def readyz(call: Call) -> Any:
+async def _readyz(call: Call) -> Any:
     """Whether to send requests here: started, not stopping, and the database answers.
 
     The schema is checked at start-up and cannot change under a running server.
@@ -48,12 +48,12 @@ def _answers(conn: Connection) -> None:
     conn.execute(text("SELECT 1"))
 
 
-async def metrics(call: Call) -> Any:
+async def _metrics(call: Call) -> Any:
     return Raw(exposition(call.server).encode(), "text/plain; version=0.0.4; charset=utf-8")
 
 
 ROUTES = (
-    Route("GET", "/healthz", None, Healthy, healthz, "Whether the process is alive"),
-    Route("GET", "/readyz", None, Ready, readyz, "Whether the server takes requests"),
-    Route("GET", "/metrics", None, None, metrics, "Figures for Prometheus"),
+    Route("GET", "/healthz", None, Healthy, _healthz, "Whether the process is alive"),
+    Route("GET", "/readyz", None, Ready, _readyz, "Whether the server takes requests"),
+    Route("GET", "/metrics", None, None, _metrics, "Figures for Prometheus"),
 )

@@ -59,9 +59,9 @@ def parse_query(raw: bytes, allowed: Iterable[Parameter]) -> dict[str, Any]:
 
 def _decoded(part: bytes) -> tuple[str, str, str | None]:
     name, equals, value = part.partition(b"=")
+    if _BAD_PERCENT.search(part):
+        return name.decode("ascii", "replace")[:100], "", "is not percent-encoded UTF-8"
     try:
-        if _BAD_PERCENT.search(part):
-            raise ValueError
         texts = [unquote_to_bytes(piece.replace(b"+", b" ")).decode() for piece in (name, value)]
     except ValueError:
         return name.decode("ascii", "replace")[:100], "", "is not percent-encoded UTF-8"
@@ -137,6 +137,7 @@ def name_filter(name: str, description: str) -> Parameter:
 
 
 def queue_filter(name: str, description: str) -> Parameter:
+    """A queue's name."""
     return Parameter(name, description, {"type": "string"}, _checked(is_queue_name, "a queue's name"))
 
 
@@ -157,6 +158,7 @@ def text_filter(name: str, description: str) -> Parameter:
 
 
 def id_filter(name: str, description: str) -> Parameter:
+    """The id of something."""
     schema = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
     return Parameter(name, description, schema, _checked(is_id, "32 lower-case hex digits"))
 

@@ -31,7 +31,7 @@ _CLASSES: Final = ("UNKNOWN", "DEFINITE", "EXPIRED", "TIMEOUT", "UNMAPPED", "ENG
 Found = StepReview | Task
 
 
-async def list_reviews(call: Call) -> Any:
+async def _list_reviews(call: Call) -> Any:
     """Steps of workflows first, then standalone tasks (for credentials that may read those)."""
     paging = call.paging("reviews", (str, str))
     kind = call.query.get("kind")
@@ -113,7 +113,7 @@ def _step_item(row: StepReview, compiled: Compiled) -> dict[str, Any]:
     return view
 
 
-async def decide(call: Call) -> Any:
+async def _decide(call: Call) -> Any:
     body: DecideReview = call.body
     instance_id, step_key = call.path["workflow_id"], call.path["step_key"]
     meaning: Json = {
@@ -157,7 +157,7 @@ ROUTES = (
         "/v1/workflows/{workflow_id}/reviews/{step_key}",
         "workflows:recover",
         Workflow,
-        decide,
+        _decide,
         "Decide on a step in review",
         body=DecideReview,
         idempotency="required",
@@ -167,7 +167,7 @@ ROUTES = (
         "/v1/reviews",
         "workflows:read",
         Page[ReviewItem],
-        list_reviews,
+        _list_reviews,
         "List what waits for a person: steps, then standalone tasks",
         query=(
             *PAGING,

@@ -25,7 +25,7 @@ from orbit_server.weave.state.signals import SignalRow, signal_id
 _MATCH_CHARS = 255
 
 
-async def send_signal(call: Call) -> Any:
+async def _send_signal(call: Call) -> Any:
     body: SendSignal = call.body
     instance_id = call.path["workflow_id"]
     await _check_right(call, instance_id)
@@ -76,7 +76,7 @@ async def _check_right(call: Call, instance_id: str) -> None:
         raise NotFound("no such workflow")
 
 
-async def list_signals(call: Call) -> Any:
+async def _list_signals(call: Call) -> Any:
     instance_id = call.path["workflow_id"]
     paging = call.paging("signals", (int, str), instance_id)
     after: Any = paging.after
@@ -92,7 +92,7 @@ async def list_signals(call: Call) -> Any:
     return paging.page(rows, signal_view, lambda row: (row.accepted_at, row.id))
 
 
-async def get_signal(call: Call) -> Any:
+async def _get_signal(call: Call) -> Any:
     instance_id = call.path["workflow_id"]
 
     def read(conn: Connection) -> SignalRow | None:
@@ -112,7 +112,7 @@ ROUTES = (
         "/v1/workflows/{workflow_id}/signals",
         "workflows:signal",
         Signal,
-        send_signal,
+        _send_signal,
         "Send a signal; the Idempotency-Key is its identity",
         body=SendSignal,
         idempotency="required",
@@ -122,7 +122,7 @@ ROUTES = (
         "/v1/workflows/{workflow_id}/signals",
         "workflows:read",
         Page[Signal],
-        list_signals,
+        _list_signals,
         "List the signals of a workflow, newest first",
         query=(
             *PAGING,
@@ -134,7 +134,7 @@ ROUTES = (
         "/v1/workflows/{workflow_id}/signals/{signal_id}",
         "workflows:read",
         Signal,
-        get_signal,
+        _get_signal,
         "Read one signal",
     ),
 )

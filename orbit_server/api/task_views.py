@@ -30,6 +30,7 @@ async def read_task(call: Call, task_id: str) -> Task:
 
 
 async def list_tasks(call: Call) -> Any:
+    """A page of tasks."""
     paging = call.paging("tasks", (str,))
     before: Any = paging.after[0] if paging.after else None
     handler, _, version = call.query.get("handler", "").partition("@")
@@ -51,6 +52,7 @@ async def list_tasks(call: Call) -> Any:
 
 
 async def get_task(call: Call) -> Any:
+    """One task with parameters, end and evidence."""
     task_id = call.path["task_id"]
 
     def read(conn: Connection) -> tuple[TaskDetail, list[Evidence], str | None] | None:
@@ -76,6 +78,7 @@ async def get_task(call: Call) -> Any:
 
 
 async def list_attempts(call: Call) -> Any:
+    """A page of a task's attempts."""
     task_id = call.path["task_id"]
     paging = call.paging("attempts", (int,), task_id)
     after: Any = paging.after

@@ -108,9 +108,11 @@ def _check_times(call: Call, body: SubmitTask) -> None:
     problems: list[Detail] = []
     if body.delay_ms is not None and body.run_at is not None:
         problems.append(Detail("run_at", "and delay_ms exclude each other"))
-    for name in ("total_timeout_ms", "attempt_timeout_ms"):
-        if getattr(body, name) > limits.total_ms:
-            problems.append(Detail(name, f"is longer than {limits.total_ms}"))
+    problems += [
+        Detail(name, f"is longer than {limits.total_ms}")
+        for name in ("total_timeout_ms", "attempt_timeout_ms")
+        if getattr(body, name) > limits.total_ms
+    ]
     if body.retry.max_attempts > limits.attempts:
         problems.append(Detail("retry.max_attempts", f"is more than {limits.attempts}"))
     if problems:
@@ -142,11 +144,14 @@ def _accepted(command: Submit, answered: Answered[dict[str, Json]]) -> dict[str,
 
 
 async def submit(call: Call) -> Any:
+    """Accept one task."""
     command = _submit_command(call, call.body)
     return _accepted(command, await call.server.database.committer.post(command))
 
 
 async def submit_batch(call: Call) -> Any:
+    """Accept many tasks in as few transactions as possible."""
+
     async def submit_all(items: list[SubmitItem]) -> list[str | OrbitError]:
         waiting = [_post(call, item) for item in items]
         answers = await asyncio.gather(*waiting, return_exceptions=True)
@@ -177,6 +182,7 @@ def _outcome(answer: Answered[dict[str, Json]] | BaseException) -> str | OrbitEr
 
 
 async def cancel(call: Call) -> Any:
+    """Cancel a standalone task; answers how it stands then."""
     body: CancelTask = call.body
     task_id = call.path["task_id"]
     command = Cancel(

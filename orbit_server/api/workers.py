@@ -16,7 +16,7 @@ from orbit_server.api.routes import Route
 from orbit_server.storage.tables import sessions
 
 
-async def list_workers(call: Call) -> Any:
+async def _list_workers(call: Call) -> Any:
     paging = call.paging("workers", (str,))
     query = select(sessions).where(sessions.c.namespace_id == call.namespace_id)
     connected = call.query.get("connected")
@@ -55,7 +55,7 @@ ROUTES = (
         "/v1/workers",
         "workers:manage",
         Page[WorkerSession],
-        list_workers,
+        _list_workers,
         "List the sessions of workers, newest first",
         query=(*PAGING, flag("connected", "Only sessions that are open, or only those that ended.")),
     ),

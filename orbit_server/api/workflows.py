@@ -67,11 +67,11 @@ def _start_command(call: Call, body: StartWorkflow, key: str | None = None) -> S
     )
 
 
-async def start(call: Call) -> Any:
+async def _start(call: Call) -> Any:
     return await send(call.server.database, call.server.weave, _start_command(call, call.body))
 
 
-async def start_batch(call: Call) -> Any:
+async def _start_batch(call: Call) -> Any:
     async def submit(items: list[StartItem]) -> list[Any]:
         commands = [_start_command(call, item, item.idempotency_key) for item in items]
         answers = await send_all(call.server.database, call.server.weave, commands)
@@ -80,7 +80,7 @@ async def start_batch(call: Call) -> Any:
     return await run_batch(call.body, submit)
 
 
-async def list_workflows(call: Call) -> Any:
+async def _list_workflows(call: Call) -> Any:
     paging = call.paging("workflows", (str,))
     wanted = InstanceFilter(
         definition_id=call.query.get("definition_id"),
@@ -96,7 +96,7 @@ async def list_workflows(call: Call) -> Any:
     return paging.page(rows, summary_of, lambda row: (row.id,))
 
 
-async def get_workflow(call: Call) -> Any:
+async def _get_workflow(call: Call) -> Any:
     wait_ms = call.query.get("wait_ms", 0)
     if wait_ms:
         await _wait(call, wait_ms, call.query.get("after_revision"))
@@ -164,7 +164,7 @@ async def compiled_of(call: Call, row: InstanceRow) -> Compiled:
     return await call.server.weave.catalog.get(row.definition_key)
 
 
-async def list_steps(call: Call) -> Any:
+async def _list_steps(call: Call) -> Any:
     def read(conn: Connection) -> tuple[InstanceRow, list[StepFacts]] | None:
         row = queries.head(conn, call.namespace_id, call.path["workflow_id"])
         return None if row is None else (row, queries.latest_steps(conn, row.id))
@@ -196,7 +196,7 @@ def _step(facts: StepFacts, compiled: Compiled) -> dict[str, Any]:
     return step_view(facts.row, node.kind, node.title, facts.task_state)
 
 
-async def get_step(call: Call) -> Any:
+async def _get_step(call: Call) -> Any:
     key = call.path["step_key"]
 
     def read(conn: Connection) -> tuple[InstanceRow, StepFacts | None] | None:
@@ -230,7 +230,7 @@ ROUTES = (
         "/v1/workflows",
         "workflows:start",
         Workflow,
-        start,
+        _start,
         "Start a workflow",
         body=StartWorkflow,
         idempotency="required",
@@ -240,7 +240,7 @@ ROUTES = (
         "/v1/workflows/batch",
         "workflows:start",
         BatchResult,
-        start_batch,
+        _start_batch,
         "Start many workflows, each with a result of its own",
         body=StartBatch,
         item=StartItem,
@@ -250,7 +250,7 @@ ROUTES = (
         "/v1/workflows",
         "workflows:read",
         Page[Workflow],
-        list_workflows,
+        _list_workflows,
         "List workflows, newest first",
         query=(
             *PAGING,
@@ -266,7 +266,7 @@ ROUTES = (
         "/v1/workflows/{workflow_id}",
         "workflows:read",
         WorkflowDetail,
-        get_workflow,
+        _get_workflow,
         "Read a workflow, waiting for news if asked to",
         query=(
             whole(
@@ -284,7 +284,7 @@ ROUTES = (
         "/v1/workflows/{workflow_id}/steps",
         "workflows:read",
         Steps,
-        list_steps,
+        _list_steps,
         "Read every step as it stands",
     ),
     Route(
@@ -292,7 +292,7 @@ ROUTES = (
         "/v1/workflows/{workflow_id}/steps/{step_key}",
         "workflows:read",
         StepDetail,
-        get_step,
+        _get_step,
         "Read one step with its result or failure",
     ),
 )

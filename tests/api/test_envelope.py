@@ -180,7 +180,9 @@ HOSTILE: dict[str, bytes] = {
     "long key": task(b'{"' + b"k" * 200 + b'":1}'),
     "huge exponent": task(b"1e-999999999"),
     "bad instant": b'{"queue":"q","handler":"a","handler_version":1,"run_at":"yesterday"}',
-    "instant far away": b'{"queue":"q","handler":"a","handler_version":1,"run_at":"0001-01-01T00:00:00+23:59"}',
+    "instant far away": (
+        b'{"queue":"q","handler":"a","handler_version":1,"run_at":"0001-01-01T00:00:00+23:59"}'
+    ),
     "both times": (
         b'{"queue":"q","handler":"a","handler_version":1,"run_at":"2030-01-01T00:00:00Z","delay_ms":5}'
     ),

@@ -181,7 +181,7 @@ def test_raw_requests_are_answered_in_the_envelope(light: ServerProcess) -> None
     json_head = head + b"Content-Type: application/json\r\nIdempotency-Key: k\r\n"
     cases = {
         b"GET //v1/tasks HTTP/1.1\r\n" + head + b"\r\n": 404,
-        b"GET /v1/tasks?limit=\xff HTTP/1.1\r\n" + head + b"\r\n": 400,
+        b"GET /v1/tasks?limit=%ff HTTP/1.1\r\n" + head + b"\r\n": 400,
         b"GET /v1/tasks HTTP/1.1\r\n" + head + b"Authorization: Bearer x\r\n\r\n": 401,
         b"POST /v1/tasks HTTP/1.1\r\n"
         + json_head
@@ -222,7 +222,8 @@ def test_an_endless_chunked_body_is_cut_off(light: ServerProcess) -> None:
 def test_a_body_that_never_ends_is_given_up(sqlite_url: str, tmp_path: Path) -> None:
     with server_process(sqlite_url, tmp_path, "--body-timeout-ms", "200") as server:
         head = (
-            f"POST /v1/tasks HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {server.token}\r\n"
+            "POST /v1/tasks HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+            f"Authorization: Bearer {server.token}\r\n"
             "Content-Type: application/json\r\nIdempotency-Key: k\r\nContent-Length: 10\r\n\r\n{"
         )
         answer = raw(server, head.encode())
