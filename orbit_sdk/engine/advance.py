@@ -12,7 +12,7 @@ from orbit_sdk.definition.evaluate import Misfit, evaluate, holds
 from orbit_sdk.engine import poll
 from orbit_sdk.engine.checks import check_value
 from orbit_sdk.engine.failure import fail, settle
-from orbit_sdk.engine.matching import match_key
+from orbit_sdk.engine.matching import wait_key
 from orbit_sdk.engine.records import altered
 from orbit_sdk.engine.refs import activation_id, pending_exit
 from orbit_sdk.engine.shape import (
@@ -130,7 +130,7 @@ def _open_wait(turn: Turn, node: PlanNode, step: Step, _edge: Edge) -> None:
         step,
         state=StepState.WAITING_SIGNAL,
         signal=node.signal,
-        match_key=match_key(evaluate(node.match, turn)),
+        match_key=wait_key(evaluate(node.match, turn)),
         deadline_at=deadline,
         due_at=deadline + 1,
     )
@@ -212,8 +212,8 @@ def _open_parallel(turn: Turn, node: PlanNode, step: Step, _edge: Edge) -> None:
     spec = node.spec
     assert isinstance(spec, Parallel)
     join = new_step(turn, turn.plan.nodes[spec.join])
-    turn.put(altered(join, arms=dict.fromkeys(spec.arms, ArmState.OPEN)))
     turn.close(step, StepState.COMPLETED)
+    turn.put(altered(join, arms=dict.fromkeys(spec.arms, ArmState.OPEN)))
     for arm in spec.arms:
         turn.follow(step.step_key, f"arms.{arm}")
 

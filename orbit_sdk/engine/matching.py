@@ -4,16 +4,31 @@ respected.
 
 from __future__ import annotations
 
+from orbit_sdk.definition.evaluate import Misfit
 from orbit_sdk.engine.state import Signal, Step, StepState
 from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.json_strict import Json
 
 OPEN_WAIT_STATES = frozenset({StepState.WAITING_SIGNAL, StepState.WAITING_TASK, StepState.WAITING_TIME})
 
+MAX_KEY_CHARS = 255
+"""Keys are stored in indexed columns: the longest canonical match, concurrency key or fairness key."""
+
 
 def match_key(value: Json) -> str:
     """The comparable form of a match value: its canonical JSON, so that `1` and `"1"` stay apart."""
     return canonical_json(value)
+
+
+def wait_key(value: Json) -> str:
+    """The match key of a wait. Misfit for what could not tell one piece of business from another."""
+    whole = isinstance(value, float) and value.is_integer()
+    if isinstance(value, bool) or not (isinstance(value, str | int) or whole):
+        raise Misfit("a wait is matched by a text or an integer")
+    key = match_key(value)
+    if len(key) > MAX_KEY_CHARS:
+        raise Misfit(f"the match of a wait has more than {MAX_KEY_CHARS} characters")
+    return key
 
 
 def is_open_wait(step: Step) -> bool:

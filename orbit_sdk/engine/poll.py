@@ -19,7 +19,7 @@ from orbit_sdk.engine.checks import value_problem
 from orbit_sdk.engine.commands import TaskPhase, TaskReport
 from orbit_sdk.engine.decision import DetachTask
 from orbit_sdk.engine.failure import fail
-from orbit_sdk.engine.matching import match_key
+from orbit_sdk.engine.matching import wait_key
 from orbit_sdk.engine.records import altered
 from orbit_sdk.engine.refs import task_ref
 from orbit_sdk.engine.shape import FAIL, GOTO, PlanNode, Poll
@@ -59,7 +59,7 @@ def open_poll(turn: Turn, node: PlanNode, step: Step) -> None:
     """Opens a POLL, or re-runs its round: a receipt that is already there decides before any query."""
     spec = spec_of(node)
     deadline = step.deadline_at if step.deadline_at is not None else turn.now + spec.call.total_ms * 1000
-    key = None if node.match is None else match_key(evaluate(node.match, turn))
+    key = None if node.match is None else wait_key(evaluate(node.match, turn))
     step = altered(
         step, deadline_at=deadline, signal=node.signal, match_key=key, state=StepState.WAITING_TIME
     )

@@ -169,6 +169,7 @@ def _check_caught(turn: Turn, command: DecideReview, node: PlanNode, code: str) 
 
 def _rerun(turn: Turn, command: DecideReview, step: Step) -> Refusal | None:
     node = turn.node(step)
+    step = _informed(step, command)
     refused = _refuse_rerun(turn, command, step, node)
     if refused is not None:
         return refused
@@ -199,6 +200,21 @@ def _rerun(turn: Turn, command: DecideReview, step: Step) -> Refusal | None:
     return None
 
 
+def _informed(step: Step, command: DecideReview) -> Step:
+    """The step with what its task may have done, and with what it spent where its report could not be
+    applied.
+    """
+    report = command.report
+    if report is None or report.task_id != step.task_id:
+        return step
+    unbooked = report.attempts_used if step.review_class is ReviewClass.ENGINE_ERROR else 0
+    return altered(
+        step,
+        attempts_spent=step.attempts_spent + unbooked,
+        effect_possible=step.effect_possible or report.effect_possible,
+    )
+
+
 def _refuse_rerun(turn: Turn, command: DecideReview, step: Step, node: PlanNode) -> Refusal | None:
     if turn.paused:
         return _refusal("the workflow is paused: nothing is started until it is resumed")
@@ -227,9 +243,7 @@ def _refuse_repeat(turn: Turn, command: DecideReview, step: Step, call: Call) ->
         return None
     if _phase(step, command) is TaskPhase.SUCCEEDED:
         return _refusal("its task succeeded; conclude it with the right result")
-    report = command.report
-    possible = step.effect_possible or (report is not None and report.effect_possible)
-    if possible and not command.no_effect_proven:
+    if step.effect_possible and not command.no_effect_proven:
         return _refusal("an attempt may have had an effect; prove that it had none, or conclude it")
     return None
 

@@ -8,6 +8,7 @@ from orbit_sdk.engine.checks import check_value, value_problem
 from orbit_sdk.engine.commands import TaskPhase, TaskReport
 from orbit_sdk.engine.decision import CreateTask, SettleTask
 from orbit_sdk.engine.failure import IN_REVIEW, fail, holds_unknown_effect
+from orbit_sdk.engine.matching import MAX_KEY_CHARS
 from orbit_sdk.engine.records import altered
 from orbit_sdk.engine.refs import effect_key, task_ref
 from orbit_sdk.engine.shape import FAIL, GOTO, OWN_CODES, Call, PlanNode, Task
@@ -80,9 +81,9 @@ def _key(turn: Turn, expression: Expression | None) -> str | None:
     if expression is None:
         return None
     value = evaluate(expression, turn)
-    if value is None or isinstance(value, str):
+    if value is None or (isinstance(value, str) and 0 < len(value) <= MAX_KEY_CHARS):
         return value
-    raise Misfit("a concurrency or fairness key is a text")
+    raise Misfit(f"a concurrency or fairness key is a text of at most {MAX_KEY_CHARS} characters")
 
 
 def take_report(turn: Turn, step: Step, report: TaskReport) -> Step | None:

@@ -311,3 +311,20 @@ def test_a_blocked_node_without_a_result_cannot_be_concluded_as_succeeded() -> N
     assert flow.status == "FAILED"
     assert flow.now // SECOND > 0
     flow.check()
+
+
+def test_what_a_task_spent_counts_though_its_report_could_not_be_applied() -> None:
+    flow = Workflow(document({"a": task("z", "safe"), "z": end()}))
+    flow.start()
+    flow.do(ReportEngineError(flow.step("a").id, "a bug", flow.seed()))
+    flow.write(flow.task("a"), TaskPhase.FAILED, code="BROKEN", attempts=2)
+    flow.rerun("a")
+    assert flow.effects(CreateTask)[-1].attempts_max == 1
+    flow.check()
+
+
+def test_what_was_spent_before_a_review_is_not_counted_twice() -> None:
+    flow = lost("safe")
+    flow.write(flow.task("a"), TaskPhase.NEEDS_REVIEW, attempts=0)
+    flow.rerun("a")
+    assert flow.effects(CreateTask)[-1].attempts_max == 2

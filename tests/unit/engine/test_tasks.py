@@ -43,9 +43,10 @@ def test_the_keys_of_a_task_are_texts_made_from_facts() -> None:
     assert (order.concurrency_key, order.fairness_key) == ("acct-9", "f")
 
 
-def test_a_key_that_is_no_text_needs_a_person() -> None:
+@pytest.mark.parametrize("value", [9, "", "x" * 300])
+def test_a_key_that_is_no_short_text_needs_a_person(value: object) -> None:
     flow = one(concurrency_key=ref("input"))
-    flow.start(9)
+    flow.start(value)
     assert flow.step("a").review_class is ReviewClass.UNMAPPED
 
 

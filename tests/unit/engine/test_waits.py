@@ -296,3 +296,17 @@ def test_the_oldest_wait_is_served_first() -> None:
     flow.signal("approval", "m", {})
     assert flow.step("w").state is StepState.COMPLETED
     assert flow.step("b").state is StepState.WAITING_SIGNAL
+
+
+@pytest.mark.parametrize("value", [None, True, 1.5, ["m"], "x" * 300])
+def test_a_wait_that_could_not_tell_its_business_apart_needs_a_person(value: object) -> None:
+    flow = Workflow(document({"w": wait("z", match=ref("input")), "z": end()}))
+    flow.start(value)
+    assert flow.step("w").review_class is ReviewClass.UNMAPPED
+
+
+def test_a_whole_number_matches_however_it_is_written() -> None:
+    flow = Workflow(document({"w": wait("z", match=ref("input")), "z": end()}))
+    flow.start(7.0)
+    flow.signal("approval", 7, {})
+    assert flow.status == "SUCCEEDED"
