@@ -21,6 +21,7 @@ from orbit_server.pulse.tasks.decide.move import Body
 from orbit_server.pulse.tasks.decide.policy import RetryPolicy
 from orbit_server.pulse.tasks.decide.submit import NewTask
 from orbit_server.pulse.tasks.lifecycle import Recovery
+from orbit_server.pulse.tasks.rows import TASKS
 from orbit_server.storage.book import Book, MissingRow
 from orbit_server.storage.events import EventRow
 from orbit_server.weave.state.rows import (
@@ -153,7 +154,8 @@ def _obey(book: Book, decision: Decision, head: InstanceRow) -> None:
     for effect in decision.effects:
         match effect:
             case CreateTask():
-                operations.create_task(book, new_task(effect, head))
+                generation = _last_generation(book, decision, effect)
+                operations.create_task(book, new_task(effect, head, generation))
             case CancelTask():
                 operations.cancel_task(book, effect.task_id, effect.reason)
             case DetachTask():
@@ -164,7 +166,21 @@ def _obey(book: Book, decision: Decision, head: InstanceRow) -> None:
                 operations.settle_task(book, effect.task_id, _resolution(effect))
 
 
-def new_task(order: CreateTask, head: InstanceRow) -> NewTask:
+def _last_generation(book: Book, decision: Decision, order: CreateTask) -> int:
+    """A step that is run again keeps its effect key, so its generations go on where the old task's ended."""
+    earlier = [
+        change.before.task_id
+        for change in decision.steps
+        if change.before is not None
+        and change.before.task_id is not None
+        and change.before.step_key == order.step_key
+        and change.before.round == order.round
+    ]
+    tasks = [task for task in (book.get(TASKS, task_id) for task_id in earlier) if task is not None]
+    return max((task.generation for task in tasks), default=0)
+
+
+def new_task(order: CreateTask, head: InstanceRow, generation: int = 0) -> NewTask:
     """What Pulse is asked to run for an activation."""
     parameters = canonical_json(order.parameters)
     retry = order.retry
@@ -191,6 +207,7 @@ def new_task(order: CreateTask, head: InstanceRow) -> NewTask:
         activation_id=order.activation_id,
         step_key=order.step_key,
         round=order.round,
+        generation=generation,
         business_key=head.business_key,
         concurrency_key=order.concurrency_key,
         fairness_key=order.fairness_key,

@@ -208,6 +208,7 @@ async def test_a_retry_settles_the_review_and_names_it_in_one_transaction(house:
     assert offer.generation == old.generation + 1, "one effect key, one line of generations"
     new = await house.task(str(answer["task_id"]))
     assert (new.attempts_max, new.attempts_used) == (3, 0)
+    assert (old.generation, offer.generation) == (1, 2)
     with pytest.raises(FailedPrecondition, match="newest"):
         await retry(house, old)
 

@@ -17,8 +17,8 @@ class NewTask:
     """Everything that is fixed when a task is accepted. Instants are absolute UTC microseconds.
 
     `parameters` and `labels` are canonical JSON, `parameters_digest` the SHA-256 of the former. `recovery` is
-    what the submission or the definition declares. `gated`: the workflow is paused. `late_success` is handed
-    on from an earlier task of the same effect key. `generation` is the last one that such a task gave: what is
+    what the submission or the definition declares. `gated`: the workflow is paused. `late_success` is taken
+    from an earlier task of the same effect key. `generation` is the last one that such a task gave: what is
     outside fences by it, so it may only grow.
     """
 
