@@ -17,6 +17,7 @@ from orbit_server.gateway.rows import (
     SessionRow,
     earlier_sessions,
     live_handlers,
+    name_of_namespace,
     open_attempts,
     workflows_of,
     write_session,
@@ -24,8 +25,9 @@ from orbit_server.gateway.rows import (
 from orbit_server.gateway.work import KnownAttempt
 from orbit_server.platform.permissions import Principal
 from orbit_server.pulse.dispatch.sessions import SessionFacts
-from orbit_server.pulse.tasks.attempts import BindAttempts, Bound, Held
+from orbit_server.pulse.tasks.attempts import Held
 from orbit_server.pulse.tasks.lifecycle import Recovery
+from orbit_server.pulse.tasks.reconnect import BindAttempts, Bound
 
 __all__ = ["Greeting", "greet"]
 
@@ -47,7 +49,10 @@ async def greet(parts: GatewayParts, principal: Principal, session_id: Id, hello
     """Open the session. Raises OrbitError when the database cannot do it now: nothing is left open then."""
     now = await parts.database.now()
     since = now - 3 * parts.settings.silence_ms * 1_000
-    others = await parts.database.read(lambda conn: live_handlers(conn, principal.namespace_id, since))
+    namespace_id = principal.namespace_id
+    name, others = await parts.database.read(
+        lambda conn: (name_of_namespace(conn, namespace_id), live_handlers(conn, namespace_id, since))
+    )
     refused = [*_refused_queues(hello, principal), *_refused_handlers(hello, others)]
     facts = _facts(principal, session_id, hello, {(item.kind, item.name) for item in refused})
     row = _row(parts, principal, facts, hello)
@@ -55,7 +60,7 @@ async def greet(parts: GatewayParts, principal: Principal, session_id: Id, hello
     bound = await _reconcile(parts, facts, hello, now)
     welcome = wire.Welcome(
         session_id=session_id,
-        namespace=await parts.namespace_name(principal.namespace_id),
+        namespace=name,
         lease_ms=parts.times.lease_ms,
         heartbeat_ms=parts.settings.heartbeat_ms,
         silence_ms=parts.settings.silence_ms,

@@ -68,10 +68,6 @@ class GatewaySettings:
     validity_ms: int = 5_000
 
 
-async def _own_name(namespace_id: Id) -> str:
-    return namespace_id
-
-
 @dataclass(frozen=True, slots=True)
 class GatewayParts:
     """`authenticate` raises Unauthenticated; `is_valid` says whether a credential still is good."""
@@ -82,7 +78,6 @@ class GatewayParts:
     is_valid: Callable[[Id], Awaitable[bool]]
     clock: Clock
     node_id: Id
-    namespace_name: Callable[[Id], Awaitable[str]] = _own_name
     companion_of: CompanionOf | None = None
     times: PulseTimes = TIMES
     settings: GatewaySettings = field(default_factory=GatewaySettings)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.tasks.attempts import Held
-from orbit_server.storage.tables import attempts, sessions, tasks
+from orbit_server.storage.tables import attempts, namespaces, sessions, tasks
 
 __all__ = ["OpenAttempt", "SessionRow"]
 
@@ -123,6 +123,12 @@ def open_attempts(conn: Connection, session_ids: Iterable[Id]) -> list[OpenAttem
             for row in rows
         )
     return found
+
+
+def name_of_namespace(conn: Connection, namespace_id: Id) -> str:
+    """Its name; the id where there is no row (which only tests do)."""
+    name = conn.execute(select(namespaces.c.name).where(namespaces.c.id == namespace_id)).scalar_one_or_none()
+    return namespace_id if name is None else str(name)
 
 
 def workflows_of(conn: Connection, task_ids: Sequence[Id]) -> dict[Id, Id | None]:

@@ -24,7 +24,8 @@ from orbit_server.gateway.parts import GatewayParts
 from orbit_server.gateway.work import KnownAttempt, Work
 from orbit_server.platform.permissions import Principal
 from orbit_server.pulse.dispatch.sessions import Offer, SessionFacts
-from orbit_server.pulse.tasks.attempts import Held, ReturnOffers
+from orbit_server.pulse.tasks.attempts import Held
+from orbit_server.pulse.tasks.reconnect import ReturnOffers
 
 __all__ = ["Session"]
 
