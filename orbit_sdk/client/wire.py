@@ -10,12 +10,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
-from orbit_sdk.errors import Code, Detail, OrbitError, Unavailable, error_of
+from orbit_sdk.errors import Code, Detail, InvalidArgument, OrbitError, Unavailable, error_of
 from orbit_sdk.values.canonical import canonical_bytes
 
-RETRIED_STATUS = frozenset({429, 502, 503, 504})
+RETRIED_STATUS: Final = frozenset({429, 502, 503, 504})
+DOUBTFUL_STATUS: Final = 503
+DOUBTFUL_TRIES: Final = 3
+"""A 503 that does not say when to come back may be a damaged row: it is not asked for ever."""
 
 Params = Mapping[str, str | int | bool | None]
 
@@ -54,6 +58,15 @@ class Call:
 def new_key() -> str:
     """An Idempotency-Key for a request whose caller gave none: fresh, and kept over its repeats."""
     return secrets.token_hex(16)
+
+
+def check_address(url: str, token: str) -> None:
+    """Raises InvalidArgument for what no request could be sent with."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidArgument.at("url", f"is {url!r}; write http://host:port or https://host")
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise InvalidArgument.at("token", "holds characters that no token has")
 
 
 def answer_of(status: int, content: bytes, retry_after: str | None) -> Any:
@@ -108,10 +121,14 @@ class Patience:
     backoff: float
     max_backoff: float
     tries: int = 0
+    doubts: int = 0
 
-    def pause(self, asked_ms: int | None = None) -> float | None:
+    def pause(self, asked_ms: int | None = None, *, doubtful: bool = False) -> float | None:
         """Seconds to wait before the next try, or None when it is time to give up."""
         self.tries += 1
+        self.doubts += doubtful
+        if self.doubts > DOUBTFUL_TRIES:
+            return None
         longest = min(self.max_backoff, self.backoff * 2 ** (self.tries - 1))
         wait = random.uniform(0, longest)  # noqa: S311  # spreads clients out, keeps no secret
         if asked_ms is not None:

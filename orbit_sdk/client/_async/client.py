@@ -19,7 +19,7 @@ from orbit_sdk.client._async.workflows import AsyncWorkflows
 from orbit_sdk.client.settings import ClientSettings
 from orbit_sdk.client.submission import Submission, submission_body
 from orbit_sdk.client.typed import TypedWorkflow
-from orbit_sdk.client.wire import Call
+from orbit_sdk.client.wire import Call, check_address
 from orbit_sdk.errors import InvalidArgument, NotFound
 from orbit_sdk.handlers.declaration import Handler
 from orbit_sdk.protocol.tasks import Task
@@ -55,6 +55,7 @@ class OrbitClient:
             raise InvalidArgument(
                 "the client needs an address and a token: give them, or set ORBIT_URL and ORBIT_TOKEN"
             )
+        check_address(url, token)
         self.settings = settings or ClientSettings()
         self._transport = AsyncTransport(url, token, self.settings, verify)
         self.definitions = AsyncDefinitions(self._transport)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from orbit_sdk.client._async.transport import AsyncTransport
+from orbit_sdk.client.checks import check_next_cursor
 from orbit_sdk.client.wire import Call
 from orbit_sdk.errors import Unavailable
 from orbit_sdk.protocol.common import Page
@@ -33,7 +34,9 @@ async def page(
 ) -> Page[M]:
     """One page of a list, newest first."""
     data = await transport.call(Call("GET", path, params={**filters, "cursor": cursor, "limit": limit}))
-    return parse(Page[model], data)  # type: ignore[valid-type]
+    found: Page[M] = parse(Page[model], data)  # type: ignore[valid-type]
+    check_next_cursor(found.next_cursor, cursor)
+    return found
 
 
 async def each(

@@ -7,6 +7,7 @@ from typing import Any
 
 from orbit_sdk.client._async.pages import each, parse
 from orbit_sdk.client._async.transport import AsyncTransport
+from orbit_sdk.client.checks import check_same
 from orbit_sdk.client.wire import Call, new_key
 from orbit_sdk.protocol.workflows import ReviewItem, Workflow
 
@@ -32,4 +33,6 @@ class AsyncReviews:
         """Decide on a step; `decision` has the fields of `protocol.workflows.DecideReview`."""
         path = f"/v1/workflows/{workflow_id}/reviews/{step_key}"
         call = Call("POST", path, body=dict(decision), key=operation_id or new_key())
-        return parse(Workflow, await self._transport.call(call))
+        found = parse(Workflow, await self._transport.call(call))
+        check_same(found.id, workflow_id, "workflow")
+        return found

@@ -7,6 +7,7 @@ from typing import Any
 
 from orbit_sdk.client._async.pages import each, parse
 from orbit_sdk.client._async.transport import AsyncTransport
+from orbit_sdk.client.checks import check_same
 from orbit_sdk.client.wire import Call, new_key
 from orbit_sdk.protocol.tasks import Attempt, Task, TaskDetail
 from orbit_sdk.protocol.workflows import BatchResult
@@ -30,7 +31,9 @@ class AsyncTasks:
 
     async def get(self, task_id: str) -> TaskDetail:
         """One task with parameters, result or error, and evidence."""
-        return parse(TaskDetail, await self._transport.call(Call("GET", f"/v1/tasks/{task_id}")))
+        found = parse(TaskDetail, await self._transport.call(Call("GET", f"/v1/tasks/{task_id}")))
+        check_same(found.id, task_id, "task")
+        return found
 
     def list(self, **filters: Any) -> AsyncIterator[Task]:
         """Tasks, newest first."""

@@ -20,7 +20,7 @@ from orbit_sdk.client._sync.workflows import SyncWorkflows
 from orbit_sdk.client.settings import ClientSettings
 from orbit_sdk.client.submission import Submission, submission_body
 from orbit_sdk.client.typed import TypedWorkflow
-from orbit_sdk.client.wire import Call
+from orbit_sdk.client.wire import Call, check_address
 from orbit_sdk.errors import InvalidArgument, NotFound
 from orbit_sdk.handlers.declaration import Handler
 from orbit_sdk.protocol.tasks import Task
@@ -56,6 +56,7 @@ class Orbit:
             raise InvalidArgument(
                 "the client needs an address and a token: give them, or set ORBIT_URL and ORBIT_TOKEN"
             )
+        check_address(url, token)
         self.settings = settings or ClientSettings()
         self._transport = SyncTransport(url, token, self.settings, verify)
         self.definitions = SyncDefinitions(self._transport)

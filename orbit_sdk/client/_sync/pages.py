@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from orbit_sdk.client._sync.transport import SyncTransport
+from orbit_sdk.client.checks import check_next_cursor
 from orbit_sdk.client.wire import Call
 from orbit_sdk.errors import Unavailable
 from orbit_sdk.protocol.common import Page
@@ -34,7 +35,9 @@ def page(
 ) -> Page[M]:
     """One page of a list, newest first."""
     data = transport.call(Call("GET", path, params={**filters, "cursor": cursor, "limit": limit}))
-    return parse(Page[model], data)  # type: ignore[valid-type]
+    found: Page[M] = parse(Page[model], data)  # type: ignore[valid-type]
+    check_next_cursor(found.next_cursor, cursor)
+    return found
 
 
 def each(

@@ -8,6 +8,7 @@ from typing import Any
 
 from orbit_sdk.client._sync.pages import each, parse
 from orbit_sdk.client._sync.transport import SyncTransport
+from orbit_sdk.client.checks import check_same
 from orbit_sdk.client.wire import Call, new_key
 from orbit_sdk.protocol.workflows import ReviewItem, Workflow
 
@@ -33,4 +34,6 @@ class SyncReviews:
         """Decide on a step; `decision` has the fields of `protocol.workflows.DecideReview`."""
         path = f"/v1/workflows/{workflow_id}/reviews/{step_key}"
         call = Call("POST", path, body=dict(decision), key=operation_id or new_key())
-        return parse(Workflow, self._transport.call(call))
+        found = parse(Workflow, self._transport.call(call))
+        check_same(found.id, workflow_id, "workflow")
+        return found

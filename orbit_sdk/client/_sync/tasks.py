@@ -8,6 +8,7 @@ from typing import Any
 
 from orbit_sdk.client._sync.pages import each, parse
 from orbit_sdk.client._sync.transport import SyncTransport
+from orbit_sdk.client.checks import check_same
 from orbit_sdk.client.wire import Call, new_key
 from orbit_sdk.protocol.tasks import Attempt, Task, TaskDetail
 from orbit_sdk.protocol.workflows import BatchResult
@@ -31,7 +32,9 @@ class SyncTasks:
 
     def get(self, task_id: str) -> TaskDetail:
         """One task with parameters, result or error, and evidence."""
-        return parse(TaskDetail, self._transport.call(Call("GET", f"/v1/tasks/{task_id}")))
+        found = parse(TaskDetail, self._transport.call(Call("GET", f"/v1/tasks/{task_id}")))
+        check_same(found.id, task_id, "task")
+        return found
 
     def list(self, **filters: Any) -> Iterator[Task]:
         """Tasks, newest first."""

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from orbit_sdk.client.settings import ClientSettings
-from orbit_sdk.client.wire import RETRIED_STATUS, Call, Patience, answer_of
+from orbit_sdk.client.wire import DOUBTFUL_STATUS, RETRIED_STATUS, Call, Patience, answer_of
 from orbit_sdk.errors import OrbitError, Unavailable
 
 
@@ -45,7 +45,7 @@ class SyncTransport:
             try:
                 return self._once(call, content)
             except _Away as away:
-                pause = patience.pause(away.retry_after_ms)
+                pause = patience.pause(away.retry_after_ms, doubtful=away.doubtful)
                 if pause is None:
                     raise away.error from away.__cause__
                 time.sleep(pause)
@@ -68,14 +68,18 @@ class SyncTransport:
             return answer_of(response.status_code, response.content, response.headers.get("retry-after"))
         except OrbitError as error:
             if response.status_code in RETRIED_STATUS:
-                raise _Away(error, error.retry_after_ms) from error
+                doubtful = response.status_code == DOUBTFUL_STATUS and error.retry_after_ms is None
+                raise _Away(error, error.retry_after_ms, doubtful=doubtful) from error
             raise
 
 
 class _Away(Exception):
-    """Nobody answered, or the answer was to come again later."""
+    """Nobody answered, or the answer was to come again later. `doubtful`: that may not help (a damaged row)."""
 
-    def __init__(self, error: OrbitError, retry_after_ms: int | None = None) -> None:
+    def __init__(
+        self, error: OrbitError, retry_after_ms: int | None = None, *, doubtful: bool = False
+    ) -> None:
         super().__init__(str(error))
         self.error = error
         self.retry_after_ms = retry_after_ms
+        self.doubtful = doubtful

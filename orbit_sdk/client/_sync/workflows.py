@@ -8,7 +8,7 @@ from typing import Any
 
 from orbit_sdk.client._sync.pages import each, page, parse
 from orbit_sdk.client._sync.transport import SyncTransport
-from orbit_sdk.client.checks import check_event_detail, check_event_page
+from orbit_sdk.client.checks import check_event_detail, check_event_page, check_same
 from orbit_sdk.client.wire import Call, new_key
 from orbit_sdk.protocol.common import Page
 from orbit_sdk.protocol.workflows import (
@@ -61,7 +61,9 @@ class SyncWorkflows:
         if wait > 0:
             params = {"wait_ms": int(wait * 1000), "after_revision": after_revision}
         call = Call("GET", f"/v1/workflows/{workflow_id}", params=params, timeout=wait + 30)
-        return parse(WorkflowDetail, self._transport.call(call))
+        found = parse(WorkflowDetail, self._transport.call(call))
+        check_same(found.id, workflow_id, "workflow")
+        return found
 
     def list(
         self,
@@ -88,12 +90,16 @@ class SyncWorkflows:
 
     def steps(self, workflow_id: str) -> Steps:
         """Every step as it stands."""
-        return parse(Steps, self._transport.call(Call("GET", f"/v1/workflows/{workflow_id}/steps")))
+        found = parse(Steps, self._transport.call(Call("GET", f"/v1/workflows/{workflow_id}/steps")))
+        check_same(found.workflow_id, workflow_id, "steps of workflow")
+        return found
 
     def step(self, workflow_id: str, step_key: str) -> StepDetail:
         """One step with its result or failure."""
         path = f"/v1/workflows/{workflow_id}/steps/{step_key}"
-        return parse(StepDetail, self._transport.call(Call("GET", path)))
+        found = parse(StepDetail, self._transport.call(Call("GET", path)))
+        check_same(found.key, step_key, "step")
+        return found
 
     def signal(  # noqa: PLR0913  # one keyword per thing a signal may say
         self,
@@ -116,7 +122,9 @@ class SyncWorkflows:
         content.update({name: value for name, value in optional.items() if value is not None})
         path = f"/v1/workflows/{workflow_id}/signals"
         call = Call("POST", path, body=content, key=idempotency_key or new_key())
-        return parse(Signal, self._transport.call(call))
+        found = parse(Signal, self._transport.call(call))
+        check_same(found.workflow_id, workflow_id, "a signal of workflow")
+        return found
 
     def signals(self, workflow_id: str, *, state: str | None = None) -> Iterator[Signal]:
         """The signals of an instance, newest first."""
@@ -162,7 +170,9 @@ class SyncWorkflows:
         if expected is not None:
             body["expected_control_version"] = str(expected)
         call = Call("POST", f"/v1/workflows/{workflow_id}/{action}", body=body, key=operation_id or new_key())
-        return parse(ControlResult, self._transport.call(call))
+        found = parse(ControlResult, self._transport.call(call))
+        check_same(found.workflow.id, workflow_id, "workflow")
+        return found
 
     def list_workflow_events(
         self, workflow_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -174,7 +184,7 @@ class SyncWorkflows:
         params = {"limit": limit or None, "cursor": cursor or None}
         call = Call("GET", f"/v1/workflows/{workflow_id}/events", params=params)
         found = parse(EventPage, self._transport.call(call))
-        check_event_page(found, workflow_id)
+        check_event_page(found, workflow_id, limit=limit, cursor=cursor)
         return found
 
     def get_workflow_event(self, workflow_id: str, event_id: str) -> EventDetail:
