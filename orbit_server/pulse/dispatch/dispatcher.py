@@ -23,8 +23,9 @@ from orbit_server.pulse.dispatch.slots import Lane, Slot, Slots
 from orbit_server.pulse.ids import queue_id_of
 from orbit_server.pulse.queues.commands import WakeQueues
 from orbit_server.pulse.queues.queries import signposts
-from orbit_server.pulse.tasks.attempts import Held, ReturnOffers
+from orbit_server.pulse.tasks.attempts import Held
 from orbit_server.pulse.tasks.hints import CancelWanted, QueueChanged, TaskReady
+from orbit_server.pulse.tasks.reconnect import ReturnOffers
 from orbit_server.pulse.times import TIMES, PulseTimes
 from orbit_server.storage.database import Database
 

@@ -1,7 +1,7 @@
 """Which other tasks share a task's effect key: later activations of its step, later retries of itself.
 
-Read after the task was touched. Whoever makes such a task settles the one before it in the same transaction, and
-so touches it: what is read here can only be short of tasks that will see the flags of this one.
+Read after the task was touched. Whoever makes such a task settles the one before it in the same transaction,
+and so touches it: what is read here can only be short of tasks that will see the flags of this one.
 """
 
 from __future__ import annotations

@@ -7,19 +7,11 @@ from typing import Any
 import pytest
 
 from orbit_server.pulse.sweeps import sweep_leases
-from orbit_server.pulse.tasks.attempts import (
-    BindAttempts,
-    Bound,
-    Held,
-    MarkEffect,
-    RecordResult,
-    RenewLeases,
-    ReturnOffers,
-    Settled,
-)
+from orbit_server.pulse.tasks.attempts import Held, MarkEffect, RecordResult, RenewLeases, Settled
 from orbit_server.pulse.tasks.commands import Basis, CancelTask, RetryTask
 from orbit_server.pulse.tasks.lifecycle import AttemptState, Recovery, Said, TaskState
 from orbit_server.pulse.tasks.queries import held_by_session, links_of
+from orbit_server.pulse.tasks.reconnect import BindAttempts, Bound, ReturnOffers
 from orbit_server.pulse.tasks.reports import Told, report_of
 from tests.storage.pulse.house import SPACE, WORK, House, held
 

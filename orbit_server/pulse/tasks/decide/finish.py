@@ -107,7 +107,7 @@ def late(task: Task, attempt: Attempt, report: Report, known_digest: str | None)
 
 
 def heeds_late_success(task: Task) -> bool:
-    """Whether the stored success of another attempt of the same effect key changes what may be decided here."""
+    """Whether the stored success of another attempt of its effect key changes what may be decided here."""
     if task.recovery is Recovery.READ_ONLY or task.late_success:
         return False
     return task.state is not TaskState.SUCCEEDED

@@ -84,12 +84,45 @@ def claim(
             return expire(task, now)
         if task.late_success and level not in REPEATABLE:
             return Move(to_review(task, now, ErrorCode.LATE_SUCCESS))
+    attempt = _opened(task, kind, (who, level), attempt_id, now, times)
+    if kind is AttemptKind.VERIFY:
+        attempt = replace(attempt, asked_generation=_asked(earlier))
+    started = attempt.state is AttemptState.RUNNING
+    state = task.state
+    used = task.attempts_used
+    if kind is AttemptKind.RUN:
+        state = TaskState.RUNNING if started else TaskState.OFFERED
+        used += 1 if started else 0
+    after = to(
+        task,
+        state,
+        now,
+        attempt_id=attempt_id,
+        lease_until=attempt.lease_until,
+        generation=attempt.generation,
+        attempts_used=used,
+        can_verify=task.can_verify or who.can_verify,
+        **_keeping_verification(task, kind),
+    )
+    return Move(after, attempt)
+
+
+def _opened(
+    task: Task,
+    kind: AttemptKind,
+    offer: tuple[Claimant, Recovery],
+    attempt_id: Id,
+    now: int,
+    times: PulseTimes,
+) -> Attempt:
+    """The new attempt, offered or started at once."""
+    who, level = offer
     started = who.one_step and level in REPEATABLE
     limit_at = now + task.attempt_timeout_ms * 1000 if started else None
     lease_until = now + times.lease_ms * 1000
     if limit_at is not None and limit_at < lease_until:
         lease_until = limit_at
-    attempt = Attempt(
+    return Attempt(
         id=attempt_id,
         task_id=task.id,
         namespace_id=task.namespace_id,
@@ -113,25 +146,8 @@ def claim(
         effect_possible=False,
         error=None,
         permits=None,
-        asked_generation=_asked(earlier) if kind is AttemptKind.VERIFY else None,
+        asked_generation=None,
     )
-    state = task.state
-    used = task.attempts_used
-    if kind is AttemptKind.RUN:
-        state = TaskState.RUNNING if started else TaskState.OFFERED
-        used += 1 if started else 0
-    after = to(
-        task,
-        state,
-        now,
-        attempt_id=attempt_id,
-        lease_until=lease_until,
-        generation=attempt.generation,
-        attempts_used=used,
-        can_verify=task.can_verify or who.can_verify,
-        **_keeping_verification(task, kind),
-    )
-    return Move(after, attempt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ class NewTask:
 
     `parameters` and `labels` are canonical JSON, `parameters_digest` the SHA-256 of the former. `recovery` is
     what the submission or the definition declares. `gated`: the workflow is paused. `late_success` is taken
-    from an earlier task of the same effect key. `generation` is the last one that such a task gave: what is
-    outside fences by it, so it may only grow.
+    from an earlier task of the same effect key. `generation` is the last one that such a task gave:
+    what is outside fences by it, so it may only grow.
     """
 
     id: Id
