@@ -155,6 +155,11 @@ class Signature:
 
     def dump_parameters(self, given: Mapping[str, Any]) -> dict[str, Json]:
         """The JSON of keyword arguments. Raises InvalidArgument when one is unknown, missing or ill-typed."""
+        # The adapter leaves out what it does not know.
+        unknown = sorted(set(given) - {item.name for item in self.parameters})
+        if unknown:
+            found = [Detail(name, f"is no parameter of {self.what}") for name in unknown]
+            raise InvalidArgument(f"the parameters do not fit {self.what}", found)
         return cast(
             "dict[str, Json]", dump_checked(self._arguments, dict(given), f"the parameters of {self.what}")
         )

@@ -74,7 +74,7 @@ class SyncTransport:
 
 
 class _Away(Exception):
-    """Nobody answered, or the answer was to come again later. `doubtful`: that may not help (a damaged row)."""
+    """Nobody answered, or the answer was to come again later. `doubtful`: that may not help."""
 
     def __init__(
         self, error: OrbitError, retry_after_ms: int | None = None, *, doubtful: bool = False
