@@ -88,6 +88,13 @@ class TimePassed:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpireSignals:
+    """Marks pending signals whose own time is over. For show: matching compares the time itself."""
+
+    seed: IdSeed
+
+
+@dataclass(frozen=True, slots=True)
 class Advance:
     """Continue a stored checkpoint."""
 
@@ -158,6 +165,7 @@ Command = (
     | ApplyReport
     | AcceptSignal
     | TimePassed
+    | ExpireSignals
     | Advance
     | Pause
     | Resume

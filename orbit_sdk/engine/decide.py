@@ -14,6 +14,7 @@ from orbit_sdk.engine.commands import (
     Command,
     DecideReview,
     EngineLimits,
+    ExpireSignals,
     Pause,
     ReportEngineError,
     Resume,
@@ -29,6 +30,7 @@ from orbit_sdk.engine.receive import accept_signal
 from orbit_sdk.engine.reports import apply_report
 from orbit_sdk.engine.reviews import decide_review
 from orbit_sdk.engine.shape import Plan
+from orbit_sdk.engine.signals import expire_pending
 from orbit_sdk.engine.start import new_instance, start
 from orbit_sdk.engine.state import State
 from orbit_sdk.engine.turn import MissingBody, Turn
@@ -71,6 +73,8 @@ def _dispatch(turn: Turn, command: Command) -> Refusal | None:
         case TimePassed(activation_id=activation_id, report=report):
             turn.applied = time_passed(turn, activation_id, report)
             run(turn)
+        case ExpireSignals():
+            turn.applied = expire_pending(turn)
         case Advance():
             turn.applied = bool(turn.queue) and not turn.paused
             run(turn)

@@ -13,6 +13,7 @@ from orbit_sdk.engine.commands import (
     Cancel,
     Command,
     DecideReview,
+    ExpireSignals,
     Pause,
     ReportEngineError,
     Resume,
@@ -34,7 +35,7 @@ def needed_facts(plan: Plan, state: State | None, command: Command) -> frozenset
     """
     if isinstance(command, StartInstance):
         return plan.start_reads - {FactKey("input")}
-    if state is None or isinstance(command, Pause | Cancel | ReportEngineError):
+    if state is None or isinstance(command, Pause | Cancel | ExpireSignals | ReportEngineError):
         return _NOTHING
     match command:
         case ApplyReport(report=report):

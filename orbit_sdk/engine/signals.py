@@ -107,13 +107,19 @@ def close_wait(turn: Turn, step: Step) -> None:
             turn.put_signal(marked, signal)
 
 
+def expire_pending(turn: Turn) -> bool:
+    """Marks the pending signals whose own time is over; false when there is none."""
+    over = [signal for signal in turn.pending if has_expired(signal, turn.now)]
+    for signal in over:
+        drop(turn, signal, SignalState.EXPIRED, TIME_OVER)
+    return bool(over)
+
+
 def reject_all(turn: Turn) -> None:
     """The end of the instance: nothing stays pending for ever."""
+    expire_pending(turn)
     for signal in tuple(turn.pending):
-        if has_expired(signal, turn.now):
-            drop(turn, signal, SignalState.EXPIRED, TIME_OVER)
-        else:
-            drop(turn, signal, SignalState.REJECTED, FINISHED)
+        drop(turn, signal, SignalState.REJECTED, FINISHED)
 
 
 def complete_wait(turn: Turn, step: Step, signal: Signal) -> None:

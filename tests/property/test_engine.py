@@ -14,6 +14,7 @@ from orbit_sdk.engine import (
     ApplyReport,
     Decision,
     EngineLimits,
+    ExpireSignals,
     InstanceState,
     Refusal,
     ReportEngineError,
@@ -50,6 +51,7 @@ class Chaos:
             self.cancel,
             self.advance,
             self.engine_error,
+            self.expire,
         ]
         for _ in range(steps):
             self.random.choice(actions)()
@@ -151,6 +153,9 @@ class Chaos:
             and self.random.random() < 0.2
         ):
             self.flow.cancel()
+
+    def expire(self) -> None:
+        self.flow.do(ExpireSignals(self.flow.seed()))
 
     def advance(self) -> None:
         self.flow.do(Advance(self.flow.seed()))

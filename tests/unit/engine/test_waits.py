@@ -6,6 +6,7 @@ import pytest
 
 from orbit_sdk.engine import (
     EngineLimits,
+    ExpireSignals,
     ReviewClass,
     Signal,
     SignalState,
@@ -310,3 +311,20 @@ def test_a_whole_number_matches_however_it_is_written() -> None:
     flow.start(7.0)
     flow.signal("approval", 7, {})
     assert flow.status == "SUCCEEDED"
+
+
+def test_a_sweep_marks_expired_signals_once_and_leaves_the_others() -> None:
+    flow = Workflow(document({"a": task("z"), "z": end()}))
+    flow.start()
+    flow.signal("approval", "m", {}, expires_at=flow.now)
+    flow.signal("approval", "m", {})
+    flow.pass_time(1)
+    assert flow.do(ExpireSignals(flow.seed())).applied
+    assert states(flow) == ["EXPIRED", "PENDING"]
+    assert flow.instance.pending_signals == 1
+    assert not flow.do(ExpireSignals(flow.seed())).applied
+    flow.check()
+
+
+def test_the_order_of_keys_in_a_match_means_nothing() -> None:
+    assert match_key({"a": 1, "b": 2}) == match_key({"b": 2, "a": 1})
