@@ -1,4 +1,4 @@
-"""Handlers of every recovery level and three workflows made of them; what workers run while they are killed."""
+"""Handlers of every recovery level and workflows made of them; what workers run while they are killed."""
 
 from __future__ import annotations
 
