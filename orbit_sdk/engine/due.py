@@ -8,12 +8,10 @@ from orbit_sdk.engine.commands import TaskReport
 from orbit_sdk.engine.failure import fail
 from orbit_sdk.engine.reports import apply_report
 from orbit_sdk.engine.shape import FAIL, GOTO, Poll, Timer, Wait
-from orbit_sdk.engine.signals import close_wait, complete_wait, find_signal
+from orbit_sdk.engine.signals import TIMED_OUT, close_wait, complete_wait, find_signal
 from orbit_sdk.engine.state import ReviewClass, Step, StepState
 from orbit_sdk.engine.tasks import failure_value
 from orbit_sdk.engine.turn import Turn
-
-TIMED_OUT = "TIMED_OUT"
 
 
 def time_passed(turn: Turn, activation_id: str, report: TaskReport | None) -> bool:

@@ -84,6 +84,12 @@ def compile_plan(definition: Definition) -> Plan:
                 for name, decl in definition.signals.items()
             }
         ),
+        waits=MappingProxyType(
+            {
+                name: tuple(sorted(key for key, node in nodes.items() if node.signal == name))
+                for name in definition.signals
+            }
+        ),
     )
 
 

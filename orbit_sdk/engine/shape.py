@@ -174,6 +174,7 @@ class Plan:
     queues: tuple[str, ...]
     input_problems: Validator
     signal_problems: Mapping[str, Validator]
+    waits: Mapping[str, tuple[str, ...]]
 
     def reads_of(self, step_key: str) -> frozenset[FactKey]:
         """What any advance from this step, or opening its next round, may read."""

@@ -20,16 +20,20 @@ MATCHED = "WAIT_MATCHED"
 MOVED_NOTHING = "STILL_PENDING"
 TIME_OVER = "EXPIRED"
 WAIT_OVER = "WAIT_TIMED_OUT"
+TIMED_OUT = "TIMED_OUT"
 FINISHED = "INSTANCE_FINISHED"
 
 
 def accepted_too_late(turn: Turn, signal: Signal) -> bool:
     """Whether the only wait it could serve is one whose time was over when it was accepted.
 
-    A wait that a person decides on because its time was over counts as well as one that no clock has looked
-    at yet.
+    It does not matter whether a clock has looked at that wait yet: one that is still open, one that a person
+    decides on and, where the caller loaded it, one that took its time-out exit count alike.
     """
-    late = False
+    late = any(
+        step.reason == TIMED_OUT and step.signal == signal.signal and may_serve(signal, step, keep=True)
+        for step in turn.closed.values()
+    )
     for step in turn.steps.values():
         if step.signal != signal.signal or not may_serve(signal, step, keep=True):
             continue

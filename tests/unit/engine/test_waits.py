@@ -184,6 +184,33 @@ def test_one_microsecond_later_is_too_late_whoever_looked_first(swept: bool) -> 
     flow.check()
 
 
+@pytest.mark.parametrize("swept", [True, False])
+def test_a_signal_too_late_for_a_wait_that_went_on_serves_no_later_wait(swept: bool) -> None:
+    nodes = {
+        "w": wait("z", {"next": "v"}),
+        "v": wait("z", early="KEEP"),
+        "z": end(),
+    }
+    flow = Workflow(document(nodes))
+    flow.start()
+    assert flow.plan.waits == {"approval": ("v", "w"), "receipt": ()}
+    if swept:
+        flow.pause()
+    flow.now = (flow.step("w").deadline_at or 0) + 1
+    if swept:
+        assert flow.scan() == 1
+        assert flow.state_of("w") == "FAILED"
+    flow.signal("approval", "m", {})
+    assert states(flow) == ["EXPIRED"]
+    if swept:
+        flow.resume()
+    flow.scan()
+    assert flow.state_of("v") == "WAITING_SIGNAL"
+    flow.signal("approval", "m", {})
+    assert flow.status == "SUCCEEDED"
+    flow.check()
+
+
 def test_a_signal_stored_on_time_wins_over_the_deadline_however_late_it_is_looked_at() -> None:
     flow = Workflow(document({"w": wait("z", "FAIL"), "z": end()}))
     flow.start()
