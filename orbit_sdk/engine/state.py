@@ -175,9 +175,9 @@ class State:
     `bodies` holds the bodies of pending signals where the caller loaded them; a decision that consumes one
     that is not there answers `Missing(signals=…)`.
 
-    `closed` maps step keys to their latest, no longer live activation where the caller loaded it. An advance never
-    needs it. AcceptSignal looks there for waits of that signal (`plan.waits`) that timed out, Cancel for work that
-    stays done.
+    `closed` maps step keys to their latest, no longer live activation where the caller loaded it. An advance
+    never needs it. AcceptSignal looks there for waits of that signal (`plan.waits`) that timed out, Cancel
+    for work that stays done.
     """
 
     instance: Instance
