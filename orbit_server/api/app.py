@@ -1,7 +1,7 @@
 """The web application: from a request to an answer, along the route table.
 
-Requests of the table are served before the framework's own routing, without its request context; everything
-else (the worker socket, pages) is ordinary Quart.
+Rows of the table are served before the framework's own routing; everything else (the worker socket, pages) is
+ordinary Quart.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from typing import Any, Final, cast
 
 import orjson
-from quart import Quart, Request, Response
+from quart import Quart, Response
 from quart.typing import ResponseTypes
 from werkzeug.exceptions import HTTPException
 
@@ -25,7 +25,7 @@ from orbit_sdk.errors import (
 )
 from orbit_server.api.bodies import BODY_BYTES, read_body
 from orbit_server.api.call import Call
-from orbit_server.api.connection import Plain, PlainConnection
+from orbit_server.api.connection import Arrived, Plain, TableConnection
 from orbit_server.api.errors import STATUS, error_bytes, error_headers, error_of_http
 from orbit_server.api.operations import Raw
 from orbit_server.api.query import parse_query
@@ -46,7 +46,7 @@ _NOBODY: Final = Principal("", "", "nobody", frozenset(), Names.of(()), Names.of
 class OrbitApp(Quart):
     """Quart with the route table in front."""
 
-    asgi_http_class = PlainConnection
+    asgi_http_class = TableConnection
 
     def __init__(self, server: Server, routes: tuple[Route, ...] = ROUTES) -> None:
         super().__init__("orbit_server", static_folder=None, template_folder=None)
@@ -58,25 +58,22 @@ class OrbitApp(Quart):
         self._router = Router(routes)
         self.register_error_handler(HTTPException, self._refused)
 
-    async def answer(self, request: Request) -> Plain | None:
-        """Serve a row of the table; None when none is meant."""
-        # The path as it was sent: the framework's own drops leading slashes.
-        found = self._router.find(request.method, request.scope["path"])
-        if found is None:
-            return None
-        route, texts = found
+    def find(self, method: str, path: str) -> tuple[Route, tuple[str, ...]] | None:
+        """The row of a request with the texts of its path's parameters, or None."""
+        return self._router.find(method, path)
+
+    async def answer(self, arrived: Arrived, route: Route, texts: tuple[str, ...]) -> Plain:
+        """Serve a row of the table."""
         server = self._server
         request_id = random_hex(32)
         began_us = server.clock.monotonic_us()
         server.health.enter()
         try:
-            answer = await self._serve(request, request_id, route, texts)
+            answer = await self._serve(arrived, request_id, route, texts)
         except asyncio.CancelledError:
             raise  # the caller has gone; what was submitted goes on
         except OrbitError as error:
             answer = self._failed(request_id, route, error)
-        except HTTPException as error:
-            answer = self._failed(request_id, route, error_of_http(error))
         except Exception as error:  # noqa: BLE001  # a bug in one request is that request's
             answer = self._failed(request_id, route, _internal(error))
         finally:
@@ -88,22 +85,23 @@ class OrbitApp(Quart):
             _log_access(request_id, route, answer.status, took_us)
         return answer
 
-    async def _serve(self, request: Request, request_id: str, route: Route, texts: tuple[str, ...]) -> Plain:
+    async def _serve(self, arrived: Arrived, request_id: str, route: Route, texts: tuple[str, ...]) -> Plain:
         server = self._server
         principal = _NOBODY
         if route.permission is not None:
             if server.health.requests > server.settings.requests_max:
                 raise ResourceExhausted("too many requests are in work", retry_after_ms=1_000)
-            principal = await server.authenticator.authenticate(_token(request))
+            principal = await server.authenticator.authenticate(_token(arrived))
             principal.require(route.permission)
         call = Call(
             server=server,
             request_id=request_id,
             principal=principal,
             path=parse_path(route, texts) if texts else {},
-            query=parse_query(request.query_string, route.query) if request.query_string else {},
-            key=_idempotency_key(request, route),
-            body=await read_body(request, route, server.settings.limits),
+            query=parse_query(arrived.query, route.query) if arrived.query else {},
+            key=_idempotency_key(arrived, route),
+            body=await read_body(arrived, route, server.settings),
+            gone=arrived.gone,
         )
         data = await route.handler(call)
         if isinstance(data, Raw):
@@ -157,8 +155,8 @@ def _internal(error: Exception) -> Internal:
     return internal
 
 
-def _token(request: Request) -> str:
-    found = request.headers.getlist("Authorization")
+def _token(arrived: Arrived) -> str:
+    found = arrived.headers.get(b"authorization", ())
     if len(found) != 1:
         raise Unauthenticated("an Authorization header with a bearer token is needed")
     scheme, _, token = found[0].partition(" ")
@@ -167,10 +165,10 @@ def _token(request: Request) -> str:
     return token.strip()
 
 
-def _idempotency_key(request: Request, route: Route) -> str | None:
+def _idempotency_key(arrived: Arrived, route: Route) -> str | None:
     if route.method == "GET" or route.idempotency == "natural":
         return None
-    found = request.headers.getlist("Idempotency-Key")
+    found = arrived.headers.get(b"idempotency-key", ())
     if route.idempotency == "none":
         if found and route.item is not None:
             raise InvalidArgument.at("Idempotency-Key", "is given per item in a batch, not as a header")

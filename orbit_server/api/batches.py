@@ -12,14 +12,23 @@ T = TypeVar("T")
 
 
 async def run_batch(
-    items: Sequence[T | OrbitError], submit: Callable[[list[T]], Awaitable[list[str | OrbitError]]]
+    items: Sequence[T | OrbitError],
+    key_of: Callable[[T], str],
+    submit: Callable[[list[T]], Awaitable[list[str | OrbitError]]],
 ) -> dict[str, Any]:
-    """`{"items": [{"id"} | {"error"}]}`. `submit` gets the items that are well formed, all at once."""
-    good = [place for place, item in enumerate(items) if not isinstance(item, OrbitError)]
-    answers = await submit([cast(T, items[place]) for place in good])
+    """`{"items": [{"id"} | {"error"}]}`. `submit` gets well-formed items, all at once.
+
+    Items of one key follow one another, so that the first of them decides what the key means.
+    """
     results: list[str | OrbitError] = [item if isinstance(item, OrbitError) else "" for item in items]
-    for place, answer in zip(good, answers, strict=True):
-        results[place] = answer
+    waiting = [place for place, item in enumerate(items) if not isinstance(item, OrbitError)]
+    while waiting:
+        wave: dict[str, int] = {}
+        later = [place for place in waiting if wave.setdefault(key_of(cast(T, items[place])), place) != place]
+        answers = await submit([cast(T, items[place]) for place in wave.values()])
+        for place, answer in zip(wave.values(), answers, strict=True):
+            results[place] = answer
+        waiting = later
     return {
         "items": [
             {"error": error_json(result)} if isinstance(result, OrbitError) else {"id": result}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
-from quart import Request
 
 from orbit_sdk.definition.problems import invalid
-from orbit_sdk.errors import Detail, InvalidArgument, OrbitError, PayloadTooLarge
+from orbit_sdk.errors import Detail, InvalidArgument, OrbitError
 from orbit_sdk.values.json_strict import Json, parse_json
 from orbit_sdk.values.limits import Limits
+from orbit_server.api.connection import Arrived
 from orbit_server.api.routes import Route
+from orbit_server.settings import Settings
 
 BODY_BYTES: Final = 1024 * 1024
 _JSON_TYPES: Final = frozenset(
@@ -19,36 +20,25 @@ _JSON_TYPES: Final = frozenset(
 )
 
 
-async def read_body(request: Request, route: Route, limits: Limits) -> Any:
+async def read_body(arrived: Arrived, route: Route, settings: Settings) -> Any:
     """The validated body of a request: the route's model, or for a batch a list of models and errors.
 
     Raises InvalidArgument or PayloadTooLarge; nothing is decided by a body that was read only in part.
     """
     if route.body is None:
         return None
-    if request.headers.get("Content-Type", "").lower() not in _JSON_TYPES:
+    if arrived.header(b"content-type").lower() not in _JSON_TYPES:
         raise InvalidArgument.at("Content-Type", "must be application/json")
-    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+    if arrived.header(b"content-encoding").lower() not in ("", "identity"):
         raise InvalidArgument.at("Content-Encoding", "is not supported; send the body as it is")
-    batch = route.item is not None
-    most = min(limits.batch_bytes, 4 * BODY_BYTES) if batch else BODY_BYTES
-    length = request.content_length
-    if length is not None and length > most:
-        raise _too_large(most)
-    data = cast(bytes, await request.get_data(cache=False))
-    if len(data) > most:
-        raise _too_large(most)
+    limits, batch = settings.limits, route.item is not None
+    most = limits.batch_bytes if batch else min(BODY_BYTES, limits.batch_bytes)
+    data = await arrived.body(most, settings.body_timeout_ms / 1000)
     # A value inside the body may be as deep as a value may be; the body itself adds a level, a batch three.
     document = parse_json(data, max_bytes=most, max_depth=limits.json_depth + (3 if batch else 1))
     if route.item is None:
         return _validated(route.body, document)
     return _items(route.item, document, limits)
-
-
-def _too_large(most: int) -> PayloadTooLarge:
-    return PayloadTooLarge(
-        f"the body is larger than {most} bytes", [Detail("$", f"is longer than {most} bytes")]
-    )
 
 
 def _validated(model: type[BaseModel], document: Json) -> BaseModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,8 @@ class Call:
     query: Mapping[str, Any]
     body: Any
     key: str | None
+    gone: Callable[[], Awaitable[None]]
+    """Waits until the caller has hung up."""
 
     @property
     def namespace_id(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from operator import attrgetter
 from typing import Any
 
 from orbit_sdk.engine.refs import effect_key
@@ -157,7 +158,7 @@ async def submit_batch(call: Call) -> Any:
         answers = await asyncio.gather(*waiting, return_exceptions=True)
         return [_outcome(answer) for answer in answers]
 
-    return await run_batch(call.body, submit_all)
+    return await run_batch(call.body, attrgetter("idempotency_key"), submit_all)
 
 
 def _post(call: Call, item: SubmitItem) -> asyncio.Future[Any]:

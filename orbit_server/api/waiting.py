@@ -6,7 +6,7 @@ Other nodes' commits are found by looking again once a second.
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from orbit_sdk.values.ids import Id
 from orbit_server.platform.hints import Hints
@@ -51,9 +51,12 @@ class Movements:
             event.set()
 
 
-async def wait_for(event: asyncio.Event, seconds: float) -> None:
-    """Until the event is set or the time is over."""
+async def wait_for(event: asyncio.Event, gone: asyncio.Future[Any], seconds: float) -> None:
+    """Until the event is set, the caller is gone, or it is time to look again."""
+    moved: asyncio.Future[Any] = asyncio.ensure_future(event.wait())
     try:
-        await asyncio.wait_for(event.wait(), max(0.0, min(seconds, LOOK_AGAIN_S)))
-    except TimeoutError:
-        return
+        await asyncio.wait(
+            {moved, gone}, timeout=min(seconds, LOOK_AGAIN_S), return_when=asyncio.FIRST_COMPLETED
+        )
+    finally:
+        moved.cancel()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from operator import attrgetter
 from typing import Any, get_args
 
 from sqlalchemy import Connection
@@ -77,7 +79,7 @@ async def _start_batch(call: Call) -> Any:
         answers = await send_all(call.server.database, call.server.weave, commands)
         return [answer if isinstance(answer, OrbitError) else answer.answer["id"] for answer in answers]
 
-    return await run_batch(call.body, submit)
+    return await run_batch(call.body, attrgetter("idempotency_key"), submit)
 
 
 async def _list_workflows(call: Call) -> Any:
@@ -119,18 +121,22 @@ async def _wait(call: Call, wait_ms: int, after: int | None) -> None:
     instance_id, health, clock = call.path["workflow_id"], call.server.health, call.server.clock
     until_us = clock.monotonic_us() + wait_ms * 1000
     movements = call.server.movements
-    while True:
-        event = movements.watch(instance_id)
-        try:
-            row = await call.server.database.read(
-                lambda conn: queries.head(conn, call.namespace_id, instance_id)
-            )
-            left_us = until_us - clock.monotonic_us()
-            if row is None or _is_news(row, after) or left_us <= 0 or health.draining:
-                return
-            await wait_for(event, left_us / 1_000_000)
-        finally:
-            movements.leave(instance_id, event)
+    gone = asyncio.ensure_future(call.gone())
+    try:
+        while True:
+            event = movements.watch(instance_id)
+            try:
+                row = await call.server.database.read(
+                    lambda conn: queries.head(conn, call.namespace_id, instance_id)
+                )
+                left_us = until_us - clock.monotonic_us()
+                if row is None or _is_news(row, after) or left_us <= 0 or health.draining or gone.done():
+                    return
+                await wait_for(event, gone, left_us / 1_000_000)
+            finally:
+                movements.leave(instance_id, event)
+    finally:
+        gone.cancel()
 
 
 def _is_news(row: InstanceRow, after: int | None) -> bool:

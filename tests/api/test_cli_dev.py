@@ -156,6 +156,36 @@ def test_what_fails_or_is_paused_is_told_by_exit_code_and_state(shop: Shop) -> N
         assert denied["error"]["code"] == "PERMISSION_DENIED"
 
 
+def test_what_waits_for_a_person_is_listed_and_decided(shop: Shop) -> None:
+    with shop.dev("app.py"):
+        order = json.dumps({"number": "R", "amount": 0})
+        started = shop.json("start", "orders.payment", "-i", order, "--key", "R")
+        shop.run("signal", "key:R", "order.approval", '{"granted": true}')
+        told = shop.run("watch", "key:R", "--stop-on-review", code=1)
+        assert "NEEDS_REVIEW" in told
+        assert "orbit review list" in told
+        [item] = shop.json("review", "list", "--kind", "step")["items"]
+        assert (item["workflow_id"], item["step_key"]) == (started["id"], "pay")
+        assert "pay" in shop.run("review", "list")
+        words = ("review", "resolve", "key:R", "pay", "succeeded", "--result", '{"receipt": "none"}')
+        because = ("--reason", "nothing owed", "--evidence", "ledger 1")
+        stale = shop.run(*words, *because, "--revision", "0", code=1)
+        assert "FAILED_PRECONDITION" in stale
+        shop.run(*words, *because, "--basis", "proven")
+        assert '{"receipt": "none"}' in shop.run("watch", "key:R")
+
+        parameters = json.dumps({"number": "T", "amount": 0})
+        task = shop.json(
+            "task", "submit", "order.pay@1", "--queue", "payments", "-p", parameters, "--key", "T"
+        )
+        while not shop.json("review", "list", "--kind", "task")["items"]:
+            pass
+        decided = shop.json(
+            "task", "resolve", task["id"], "cancelled", "--reason", "withdrawn", "--basis", "accepted_risk"
+        )
+        assert decided["state"] == "CANCELLED"
+
+
 def test_plain_tasks_are_submitted_shown_and_cancelled(shop: Shop) -> None:
     with shop.dev("app.py"):
         parameters = json.dumps({"number": "T", "amount": 2})
@@ -235,6 +265,50 @@ def test_it_says_at_most_eight_lines_and_keeps_its_profile_private(shop: Shop) -
     assert any("orbit start orders.payment --input" in line for line in lines)
     assert (shop.folder / ".orbit" / "profile.json").stat().st_mode & 0o777 == 0o600
     assert (shop.folder / ".orbit" / ".gitignore").read_text() == "*\n"
+
+
+def test_a_server_and_a_worker_run_on_their_own_and_stop_in_good_order(shop: Shop) -> None:
+    database = ("--database", f"sqlite:///{shop.folder / 'own.db'}")
+    shop.run("migrate", *database)
+    token = shop.json("credential", "create", "--name", "all", "--for", "everything", *database)["token"]
+
+    def child(*arguments: str, **more: Any) -> subprocess.Popen[str]:
+        environment = {**shop.environment, **more}
+        return subprocess.Popen(
+            shop.command(*arguments, "--json"),
+            cwd=shop.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    with child("server", *database, "--port", "0") as server:
+        assert server.stdout is not None
+        url = json.loads(server.stdout.readline())["url"]
+        with child("worker", "app.py", "--slots", "2", ORBIT_URL=url, ORBIT_TOKEN=token) as worker:
+            assert worker.stdout is not None
+            assert json.loads(worker.stdout.readline())["handlers"] == ["order.pay@1"]
+            where = ("--url", url, "--token", token)
+            published = shop.json("publish", "app.py", "--current", *where)
+            assert published["items"][0]["current"] is True
+            order = json.dumps({"number": "W", "amount": 3})
+            words = ("start", "orders.payment@1", "-i", order, "--key", "W", "--watch", *where)
+            with subprocess.Popen(
+                shop.command(*words), cwd=shop.folder, env=shop.environment, stdout=subprocess.PIPE, text=True
+            ) as started:
+                assert started.stdout is not None
+                while "WAITING_SIGNAL" not in started.stdout.readline():
+                    assert started.poll() is None
+                shop.run("signal", "key:W", "order.approval", '{"granted": true}', *where)
+                assert '{"receipt": "W/3"}' in started.stdout.read()
+                assert started.wait(WAIT_S) == 0
+            worker.terminate()
+            assert worker.wait(WAIT_S) == 0
+        refused = shop.run("worker", "app.py", "--url", url, "--token", "orbit_nobody", code=1)
+        assert "UNAUTHENTICATED" in refused
+        server.terminate()
+        assert server.wait(WAIT_S) == 0
 
 
 def test_credentials_and_migrations_need_no_server(shop: Shop) -> None:
