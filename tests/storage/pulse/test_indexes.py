@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -37,7 +38,7 @@ async def test_sweeps_read_only_what_is_due(house: House) -> None:
         await house.submit(delay_ms=60_000, total_timeout_ms=90_000)
     for column in _SWEEPS:
         query = f"SELECT {column}, id FROM tasks WHERE {column} <= :at ORDER BY {column}, id LIMIT 5"
-        found = await house.database.read(lambda conn, query=query: plan(conn, query, {"at": 1}))
+        found = await house.database.read(partial(plan, query=query, values={"at": 1}))
         assert f"ix_tasks_{column.split('_')[0]}" in found
         assert "TEMP B-TREE" not in found
         assert "filesort" not in found

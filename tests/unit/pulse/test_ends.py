@@ -164,6 +164,15 @@ def test_a_late_success_sends_a_handler_that_is_not_repeatable_to_a_person_befor
     assert (move.task.state, move.task.error_code) == (S.NEEDS_REVIEW, "LATE_SUCCESS")
 
 
+def test_a_stricter_worker_does_not_repeat_what_a_laxer_one_may_have_done() -> None:
+    task, attempt = running(recovery=R.IDEMPOTENT)
+    waiting = become_due(ends(task, attempt, Said.EXCEPTION).task)
+    move = claim(waiting, (), who(recovery=R.CONSERVATIVE), attempt_id(2), waiting.virtual_start, TIMES)
+    assert move is not None
+    assert (move.attempt, move.task.state, move.task.error_code) == (None, S.NEEDS_REVIEW, "EFFECT_UNKNOWN")
+    assert begun(waiting, now=waiting.virtual_start)[0].state is S.RUNNING
+
+
 @pytest.mark.parametrize(
     ("state", "word", "contradicts"),
     [

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.tasks.decide.move import Move, close, shaped, to, too_late
-from orbit_server.pulse.tasks.decide.stop import expire, to_review
+from orbit_server.pulse.tasks.decide.stop import expire, may_have_effect, to_review
 from orbit_server.pulse.tasks.lifecycle import (
     REPEATABLE,
     VERIFIED,
@@ -82,8 +82,8 @@ def claim(
     if kind is AttemptKind.RUN:
         if too_late(task, now):
             return expire(task, now)
-        if task.late_success and level not in REPEATABLE:
-            return Move(to_review(task, now, ErrorCode.LATE_SUCCESS))
+        if _would_repeat(task, level):
+            return Move(_doubted(task, now))
     attempt = _opened(task, kind, (who, level), attempt_id, now, times)
     if kind is AttemptKind.VERIFY:
         attempt = replace(attempt, asked_generation=_asked(earlier))
@@ -189,11 +189,9 @@ def start(
         if too_late(task, now):
             closed = close(attempt, Said.NOT_STARTED, now, charged=False)
             return Move(expire(task, now).task, closed), Withdrawn("its time is over")
-        if task.late_success and attempt.recovery not in REPEATABLE:
+        if _would_repeat(task, attempt.recovery):
             closed = close(attempt, Said.NOT_STARTED, now, charged=False)
-            return Move(to_review(task, now, ErrorCode.LATE_SUCCESS), closed), Withdrawn(
-                "a late success is stored"
-            )
+            return Move(_doubted(task, now), closed), Withdrawn("an earlier attempt may have had its effect")
     limit_at = now + task.attempt_timeout_ms * 1000
     lease_until = min(now + times.lease_ms * 1000, limit_at)
     runs = attempt.kind is AttemptKind.RUN
@@ -299,6 +297,15 @@ def wants_cancel(task: Task, attempt: Attempt) -> bool:
 def lease_over(task: Task, now: int, times: PulseTimes) -> bool:
     """The lease ended longer ago than clocks may differ; from here its results are evidence only."""
     return task.lease_until is None or task.lease_until + times.lease_skew_ms * 1000 < now
+
+
+def _would_repeat(task: Task, level: Recovery) -> bool:
+    """A start would risk a second effect of a handler (another worker's, say) that may not be repeated."""
+    return level not in REPEATABLE and may_have_effect(task)
+
+
+def _doubted(task: Task, now: int) -> Task:
+    return to_review(task, now, ErrorCode.LATE_SUCCESS if task.late_success else ErrorCode.EFFECT_UNKNOWN)
 
 
 def _started(task: Task, attempt: Attempt) -> Started:
