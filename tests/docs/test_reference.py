@@ -1,0 +1,31 @@
+"""The reference lists what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from orbit_sdk.errors import Code
+from orbit_server.api.errors import STATUS
+from orbit_server.weave.timeline.queries import TYPES
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
+
+
+def test_every_error_code_has_its_section_and_no_other_has() -> None:
+    text = (REFERENCE / "errors.md").read_text()
+    assert sorted(re.findall(r"^## (\S+)$", text, re.MULTILINE)) == sorted(code.value for code in Code)
+
+
+def test_the_table_of_codes_gives_their_status() -> None:
+    text = (REFERENCE / "errors.md").read_text()
+    rows = re.findall(r"^\| ([A-Z_]+) \| (\d+) \|", text, re.MULTILINE)
+    assert {name: int(status) for name, status in rows} == {
+        code.value: status for code, status in STATUS.items()
+    }
+
+
+def test_the_table_of_events_gives_their_shape() -> None:
+    text = (REFERENCE / "http.md").read_text()
+    rows = re.findall(r"^\| `(workflow\.[a-z.]+)` \| `(\w+)` \| `(\w+)` \|$", text, re.MULTILINE)
+    assert {name: (kind, scope) for name, kind, scope in rows} == TYPES
