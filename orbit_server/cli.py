@@ -68,7 +68,7 @@ def run_server(
 ) -> None:
     """Run a server until SIGTERM or Ctrl-C.
 
-    Every setting can also be given as ORBIT_<NAME>, as in ORBIT_HEARTBEAT_MS=5000.
+    Every setting can also be given in the environment, as ORBIT_HEARTBEAT_MS=5000.
     """
     from orbit_server.bootstrap import run
 

@@ -36,7 +36,10 @@ class StepVerdict(StrEnum):
 
 
 BasisOption = Annotated[
-    Basis, typer.Option("--basis", help="Whether it was proven, or a risk is accepted.", case_sensitive=False)
+    Basis,
+    typer.Option(
+        "--basis", help="PROVEN needs --evidence; otherwise a risk is accepted.", case_sensitive=False
+    ),
 ]
 Evidence = Annotated[
     str | None, typer.Option("--evidence", "-e", help="What proves it: a receipt, a ticket, what you saw.")
@@ -97,9 +100,9 @@ def review_list(
 
 @command(
     'orbit review resolve key:A-17 pay succeeded --result \'{"receipt": "R-1"}\' '
-    '--reason "seen in the bank\'s journal" --basis proven --evidence "journal 4711"',
-    'orbit review resolve key:A-17 pay failed --code NO_FUNDS --reason "the bank refused" --basis proven',
-    'orbit review resolve key:A-17 pay rerun --reason "the bank never got it" --basis proven',
+    '--reason "it is in the journal" --evidence "journal 4711"',
+    'orbit review resolve key:A-17 pay failed --code NO_FUNDS --reason "no money" --evidence "letter 12"',
+    'orbit review resolve key:A-17 pay rerun --reason "the bank never got it" --basis accepted_risk',
 )
 def review_resolve(
     workflow: WorkflowId,
@@ -150,6 +153,10 @@ def decision(
     name = verdict.value.upper()
     if result is not None and name != "SUCCEEDED":
         raise typer.BadParameter("only what succeeded has a result", param_hint="--result")
+    if basis is Basis.PROVEN and not optional.get("evidence"):
+        raise typer.BadParameter(
+            "say what proves it; without proof, say --basis accepted_risk", param_hint="--evidence"
+        )
     if optional.get("code") is not None and name != "FAILED":
         raise typer.BadParameter("only what failed has a code", param_hint="--code")
     said: dict[str, Any] = {"verdict": name, "reason": reason, "basis": basis.value}

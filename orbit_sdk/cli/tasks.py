@@ -242,8 +242,8 @@ def task_cancel(
 
 
 @command(
-    'orbit task resolve key:A-17 failed --code NO_FUNDS --reason "the bank refused" --basis proven',
-    'orbit task resolve key:A-17 retry --reason "never sent" --basis proven --evidence "call 12:30"',
+    'orbit task resolve key:A-17 failed --code NO_FUNDS --reason "the bank refused" --evidence "letter 12"',
+    'orbit task resolve key:A-17 retry --reason "never sent" --evidence "call 12:30"',
 )
 def task_resolve(
     identity: TaskId,

@@ -6,6 +6,7 @@ from orbit_sdk.client._sync.client import Orbit
 from orbit_sdk.client._sync.handle import SyncHandle
 from orbit_sdk.client.outcomes import NeedsReview, NotFinished, WorkflowCancelled, WorkflowFailed
 from orbit_sdk.client.settings import ClientSettings
+from orbit_sdk.client.submission import Submission
 
 __all__ = [
     "ClientSettings",
@@ -14,6 +15,7 @@ __all__ = [
     "NotFinished",
     "Orbit",
     "OrbitClient",
+    "Submission",
     "SyncHandle",
     "WorkflowCancelled",
     "WorkflowFailed",

@@ -181,7 +181,7 @@ def test_what_waits_for_a_person_is_listed_and_decided(shop: Shop) -> None:
         while not shop.json("review", "list", "--kind", "task")["items"]:
             pass
         decided = shop.json(
-            "task", "resolve", task["id"], "cancelled", "--reason", "withdrawn", "--basis", "accepted_risk"
+            "task", "resolve", task["id"], "cancelled", "--reason", "withdrawn", "--evidence", "none"
         )
         assert decided["state"] == "CANCELLED"
 

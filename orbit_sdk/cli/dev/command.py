@@ -67,7 +67,8 @@ def dev(
     """Run a server with an embedded database here, and a worker for the given module, until Ctrl-C.
 
     It listens on this machine only, keeps its data in .orbit/ and leaves a profile there that all other
-    commands find by themselves. Every setting of the server can be given as ORBIT_<NAME>.
+    commands find by themselves. Every setting of the server can also be given in the environment, as
+    ORBIT_LEASE_MS=5000.
     """
     out = Output(json=json)
     settings = () if lease is None else ("--lease", f"{duration_ms(lease, '--lease')}ms")

@@ -32,6 +32,8 @@ APPROVAL = orbit.Signal("order.approval", Approval)
 async def pay(ctx: orbit.TaskContext, number: str, amount: int) -> Payment:
     if amount < 0:
         raise orbit.Final("NEGATIVE")
+    if amount == 0:
+        raise orbit.NeedsPerson("nothing to pay")
     return Payment(receipt=f"{number}/{amount}")
 
 

@@ -97,6 +97,7 @@ def test_nobody_at_the_address_has_its_own_exit_code(orbit: Run, folder: Path) -
         ("task", "submit", "order.pay", "--queue", "q"),
         ("task", "submit", "order.pay@1", "--queue", "q", "--delay", "soon"),
         ("review", "resolve", "0" * 32, "pay", "perhaps", "--reason", "x"),
+        ("review", "resolve", "0" * 32, "pay", "failed", "--reason", "x"),
         ("review", "resolve", "0" * 32, "pay", "failed", "--reason", "x", "--result", "1"),
         ("review", "resolve", "0" * 32, "pay", "succeeded", "--reason", "x", "--code", "X"),
         ("task", "resolve", "abc", "retry", "--reason", "x"),
