@@ -39,10 +39,12 @@ class Ledger:
     polls: int = 3
     """A job is done after it was asked about this often."""
     applied: list[Applied] = field(default_factory=list)
+    passed: list[str] = field(default_factory=list)
+    """Places that were reached before an effect."""
     fences: dict[str, int] = field(default_factory=dict)
     asked: Counter[str] = field(default_factory=Counter)
     hold: set[str] = field(default_factory=set)
-    """Steps whose effect is answered only when `let_go` is called for them."""
+    """Steps and places that are answered only when `let_go` is called for them."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _changed: threading.Condition = field(init=False)
     _random: random.Random = field(init=False)
@@ -60,6 +62,18 @@ class Ledger:
                     return self._apply(asked)
                 case "fence":
                     return self._fence(asked["key"], asked["generation"])
+                case "pass":
+                    self.passed.append(asked["step"])
+                    self._changed.notify_all()
+                    while asked["step"] in self.hold:
+                        self._changed.wait()
+                    return {}
+                case "meet":
+                    self.asked[asked["place"]] += 1
+                    self._changed.notify_all()
+                    while self.asked[asked["place"]] % asked["of"]:
+                        self._changed.wait()
+                    return {}
                 case "status":
                     self.asked[asked["job"]] += 1
                     done = self.asked[asked["job"]] >= self.polls

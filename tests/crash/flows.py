@@ -39,14 +39,14 @@ GO = orbit.Signal("storm.go", Word)
 DONE = orbit.Signal("storm.done", Status)
 
 
-async def effect(ctx: orbit.TaskContext, recovery: str) -> Receipt:
+async def effect(ctx: orbit.TaskContext, recovery: str, step: str | None = None) -> Receipt:
     """Have the effect, and then take a moment to say so: the moment in which it hurts most to be killed."""
     answer = await ask(
         os.environ["CHANNEL"],
         do="apply",
         key=ctx.effect_key,
         recovery=recovery,
-        step=ctx.step_key or "",
+        step=step or ctx.step_key or "",
         workflow=ctx.workflow_id or "",
         attempt=ctx.attempt_id,
         generation=ctx.generation,

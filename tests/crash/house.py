@@ -40,6 +40,7 @@ class WorkerProcess:
     log_path: Path
     channel: str
     module: str = "tests.crash.flows"
+    queues: tuple[str, ...] = ()
     _process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -59,7 +60,13 @@ class WorkerProcess:
         assert self._process is None
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.crash.worker", self.url, self.token, self.name, self.module],
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.crash.worker",
+                    *(self.url, self.token, self.name, self.module),
+                    *self.queues,
+                ],
                 cwd=ROOT,
                 env={**os.environ, "CHANNEL": self.channel},
                 stdin=subprocess.DEVNULL,
@@ -103,12 +110,14 @@ class House:
         server.start()
         return server
 
-    def worker(self, url: str | None = None, module: str = "tests.crash.flows") -> WorkerProcess:
+    def worker(
+        self, url: str | None = None, module: str = "tests.crash.flows", queues: tuple[str, ...] = ()
+    ) -> WorkerProcess:
         """A further worker process of the first server, or of what listens at `url`."""
         name = f"worker{len(self.workers)}"
         address = url or self.servers[0].url
         worker = WorkerProcess(
-            address, self.token, name, self.folder / f"{name}.log", self.channel, module=module
+            address, self.token, name, self.folder / f"{name}.log", self.channel, module, queues
         )
         self.workers.append(worker)
         worker.start()

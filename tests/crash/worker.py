@@ -1,4 +1,4 @@
-"""A worker process that may be killed: `python -m tests.crash.worker <url> <token> <name> [module]`."""
+"""A worker process: `python -m tests.crash.worker <url> <token> <name> <module> [queue]`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import asyncio
 import importlib
 import logging
 import sys
+from typing import Any
 
 from orbit_sdk.worker import Worker
 
 
 def main() -> None:
-    url, token, name, *module = sys.argv[1:]
+    url, token, name, module, *queues = sys.argv[1:]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    handlers = importlib.import_module(module[0] if module else "tests.crash.flows")
+    handlers = importlib.import_module(module)
+    more: dict[str, Any] = {"queues": tuple(queues)} if queues else {}
     worker = Worker(
-        url, token, handlers, name=name, slots=8, backoff_ms=100, backoff_max_ms=500, grace_ms=1000
+        url, token, handlers, name=name, slots=8, backoff_ms=100, backoff_max_ms=500, grace_ms=1000, **more
     )
     asyncio.run(worker.run())
 

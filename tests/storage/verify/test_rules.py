@@ -306,8 +306,10 @@ PLANTS: list[tuple[int, str, tuple[str, ...]]] = [
         "was stored before",
         (
             "UPDATE tasks SET state = 'FAILED' WHERE id = :ended_first_task",
-            "INSERT INTO evidence (id, task_id, attempt_id, namespace_id, kind, contradiction, at)"
-            " VALUES (:other, :ended_first_task, :ended_first_attempt, :other, 'LATE_SUCCEEDED', 1, 1)",
+            (
+                "INSERT INTO evidence (id, task_id, attempt_id, namespace_id, kind, contradiction, at)"
+                " VALUES (:other, :ended_first_task, :ended_first_attempt, :other, 'LATE_SUCCEEDED', 1, 1)"
+            ),
         ),
     ),
     (7, "took its failure exit while", ("UPDATE steps SET failure_ref = 'T:x' WHERE id = :ended_first",)),
