@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
 import os
@@ -19,6 +20,7 @@ import httpx
 import pytest
 
 import orbit_sdk.handlers as orbit
+from orbit_sdk.errors import OrbitError
 from orbit_sdk.handlers import Recovery, TaskContext
 from orbit_sdk.worker import Worker
 from orbit_server.storage.migrations import migrate
@@ -138,6 +140,32 @@ async def test_a_stopping_server_tells_its_workers_to_come_back(light: ServerPro
     finally:
         worker.halt()
         await working
+
+
+async def test_revoking_a_credential_ends_the_sessions_of_its_workers(light: ServerProcess) -> None:
+    async with httpx.AsyncClient(base_url=light.url, headers=light.headers, timeout=30) as http_client:
+
+        async def connected(count: int) -> bool:
+            reply = await http_client.get("/v1/workers?connected=true")
+            return len(reply.json()["data"]["items"]) == count
+
+        made = await http_client.post(
+            "/v1/credentials",
+            json={"name": "worker", "permissions": ["workers:connect"], "consume_queues": ["jobs"]},
+            headers={"Idempotency-Key": "worker"},
+        )
+        credential = made.json()["data"]
+        worker = Worker(light.url, credential["token"], [safe])
+        working = asyncio.ensure_future(worker.run(signals=False))
+        try:
+            await until(lambda: connected(1))
+            path = f"/v1/credentials/{credential['id']}/revoke"
+            assert (await http_client.post(path, json={"reason": "lost"})).status_code == 200
+            await until(lambda: connected(0))
+        finally:
+            worker.halt()
+            with contextlib.suppress(OrbitError):
+                await working
 
 
 def test_a_second_server_on_one_file_refuses_to_start(light: ServerProcess, tmp_path: Path) -> None:
