@@ -88,7 +88,7 @@ def _histogram(
     yield f"{name}_count", labels, histogram.observations
 
 
-_HELP |= {f"orbit_storage_{name}_total": ("counter", text) for name, text in _COUNTS}
+_HELP.update({f"orbit_storage_{name}_total": ("counter", text) for name, text in _COUNTS})
 
 
 def _family(name: str) -> str:

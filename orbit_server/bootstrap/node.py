@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -105,7 +105,7 @@ def open_database(settings: Settings, clock: Clock | None = None) -> Database:
 @asynccontextmanager
 async def running(
     settings: Settings, *, clock: Clock | None = None, faults: Faults | None = None
-) -> AsyncIterator[Parts]:
+) -> AsyncGenerator[Parts]:
     """A node without a socket: everything that runs behind the HTTP interface, until the block ends.
 
     Raises Unavailable when the database or its schema is not fit.

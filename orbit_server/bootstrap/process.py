@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 _EXIT_STUCK: Final = 75
 _BACKLOG: Final = 1_024
+_READ_TIMEOUT_S: Final = 120
 
 
 async def serve(
@@ -136,6 +137,8 @@ def _hypercorn(settings: Settings, listening: socket.socket) -> Config:
     config.keep_alive_timeout = 75.0
     config.keep_alive_max_requests = 1_000_000
     config.graceful_timeout = 1.0
+    # Longer than any silence of a client that is well: a long poll, or a worker between two heartbeats.
+    config.read_timeout = int(max(_READ_TIMEOUT_S, 3 * settings.heartbeat_ms / 1000))
     config.websocket_max_message_size = FRAME_BYTES_MAX
     return config
 
