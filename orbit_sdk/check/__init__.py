@@ -4,9 +4,9 @@
 server, no clock, no network.
 """
 
-from orbit_sdk.check.checking import check_definition, errors_of
+from orbit_sdk.check.checking import check_definition, errors_of, refusal, sound_view
 from orbit_sdk.check.diagnostics import Diagnostic, Place, Related, Severity, SideTable
-from orbit_sdk.check.documents import CheckedDocument, check_document, check_version, refusal
+from orbit_sdk.check.documents import CheckedDocument, check_document, check_version
 
 __all__ = [
     "CheckedDocument",
@@ -20,4 +20,5 @@ __all__ = [
     "check_version",
     "errors_of",
     "refusal",
+    "sound_view",
 ]

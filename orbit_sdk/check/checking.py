@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from orbit_sdk.check.diagnostics import Diagnostic, SideTable, order_of
 from orbit_sdk.check.rule import Rule
-from orbit_sdk.check.rules import ALWAYS, CONNECTED, NESTED, TYPED, references
+from orbit_sdk.check.rules import ALWAYS, CONNECTED, NESTED, TYPED, graph, references
 from orbit_sdk.check.view import View
 from orbit_sdk.definition.models import Definition
+from orbit_sdk.errors import Detail, InvalidArgument
 from orbit_sdk.values.limits import DEFAULT_LIMITS, Limits
 
 _LEADING = frozenset(
@@ -43,12 +44,37 @@ def check_definition(
     return tuple(sorted(found, key=order_of))
 
 
+def sound_view(definition: Definition, limits: Limits = DEFAULT_LIMITS) -> View:
+    """The view of a definition whose references, graph and nesting are sound, whatever its types are.
+
+    What is drawn or counted needs no more. Raises InvalidArgument with the faults otherwise.
+    """
+    view = View(definition, limits)
+    found = _run((*references.RULES, graph.graph_cycle), view, None)
+    if not any(diagnostic.is_error for diagnostic in found):
+        found += _run((*CONNECTED, *NESTED), view, None)
+    refused = refusal(sorted(found, key=order_of))
+    if refused is not None:
+        raise refused
+    return view
+
+
 _CONNECTED = frozenset(found.code for found in CONNECTED)
 
 
 def errors_of(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Those that forbid publication."""
     return tuple(diagnostic for diagnostic in diagnostics if diagnostic.is_error)
+
+
+def refusal(diagnostics: Iterable[Diagnostic]) -> InvalidArgument | None:
+    """The error that answers a publication with these findings; None when none of them is an error."""
+    errors = list(errors_of(diagnostics))
+    if not errors:
+        return None
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    details = [Detail(each.json_path, f"{each.code}: {each.message} {each.help}") for each in errors]
+    return InvalidArgument(f"the definition is not valid: {errors[0].message}{more}", details)
 
 
 def _run(rules: Iterable[Rule[View]], view: View, side: SideTable | None) -> list[Diagnostic]:

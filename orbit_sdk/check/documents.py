@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from orbit_sdk.check.checking import check_definition, errors_of
 from orbit_sdk.check.diagnostics import Diagnostic, Path, SideTable, order_of
 from orbit_sdk.check.rule import Finding, rule
 from orbit_sdk.definition.models import Definition, definition_digest, load_definition
-from orbit_sdk.errors import Detail, InvalidArgument
+from orbit_sdk.errors import InvalidArgument
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.limits import DEFAULT_LIMITS, Limits
 
@@ -76,16 +76,6 @@ def check_version(
 ) -> tuple[Diagnostic, ...]:
     """Whether the version is free or has this very content; `digests` holds what is known, by version."""
     return tuple(version_taken.run(_Publication(definition, digests), side))
-
-
-def refusal(diagnostics: Iterable[Diagnostic]) -> InvalidArgument | None:
-    """The error that answers a publication with these findings; None when none of them is an error."""
-    errors = list(errors_of(diagnostics))
-    if not errors:
-        return None
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    details = [Detail(each.json_path, f"{each.code}: {each.message} {each.help}") for each in errors]
-    return InvalidArgument(f"the definition is not valid: {errors[0].message}{more}", details)
 
 
 def _path(field: str) -> Path:

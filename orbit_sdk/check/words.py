@@ -93,3 +93,18 @@ def near(name: str, known: Iterable[str]) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms"))
+
+
+def duration_text(milliseconds: int) -> str:
+    """A duration in its two largest units: `2 d`, `1 h 30 min`, `250 ms`."""
+    parts: list[str] = []
+    for size, unit in _UNITS:
+        count, milliseconds = divmod(milliseconds, size)
+        if count:
+            parts.append(f"{count} {unit}")
+        if len(parts) == 2 or (parts and not count):
+            break
+    return " ".join(parts) or "0 ms"
