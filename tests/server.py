@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -145,7 +146,8 @@ def new_token(url: str, rights: Rights = EVERYTHING) -> str:
         async with open_database(Settings(database=url), clock) as database:
             return (await create_credential(database, clock, rights, name="tests")).token
 
-    return asyncio.run(make())
+    with ThreadPoolExecutor(1) as pool:  # the caller may be inside an event loop
+        return pool.submit(asyncio.run, make()).result()
 
 
 @dataclass
