@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -150,6 +151,8 @@ def house(url: str, folder: Path, ledger: Ledger | None = None) -> Iterator[Hous
     ledger = ledger or Ledger()
     with ExitStack() as stack:
         address = stack.enter_context(channel(ledger))
-        built = House(url, folder, new_token(url), ledger, address)
+        # In a thread, so that a test with a running event loop may build a house too.
+        token = stack.enter_context(ThreadPoolExecutor(1)).submit(new_token, url).result()
+        built = House(url, folder, token, ledger, address)
         stack.callback(built.close)
         yield built
