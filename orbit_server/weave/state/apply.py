@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orbit_sdk.engine.decision import (
@@ -21,6 +22,7 @@ from orbit_server.pulse.tasks.decide.move import Body
 from orbit_server.pulse.tasks.decide.policy import RetryPolicy
 from orbit_server.pulse.tasks.decide.submit import NewTask
 from orbit_server.pulse.tasks.lifecycle import Recovery
+from orbit_server.pulse.tasks.records import Task
 from orbit_server.pulse.tasks.rows import TASKS
 from orbit_server.storage.book import Book, MissingRow
 from orbit_server.storage.events import EventRow
@@ -154,8 +156,8 @@ def _obey(book: Book, decision: Decision, head: InstanceRow) -> None:
     for effect in decision.effects:
         match effect:
             case CreateTask():
-                generation = _last_generation(book, decision, effect)
-                operations.create_task(book, new_task(effect, head, generation))
+                earlier = _earlier_tasks(book, decision, effect)
+                operations.create_task(book, new_task(effect, head, earlier))
             case CancelTask():
                 operations.cancel_task(book, effect.task_id, effect.reason)
             case DetachTask():
@@ -166,8 +168,8 @@ def _obey(book: Book, decision: Decision, head: InstanceRow) -> None:
                 operations.settle_task(book, effect.task_id, _resolution(effect))
 
 
-def _last_generation(book: Book, decision: Decision, order: CreateTask) -> int:
-    """A step that is run again keeps its effect key, so its generations go on where the old task's ended."""
+def _earlier_tasks(book: Book, decision: Decision, order: CreateTask) -> list[Task]:
+    """The tasks of the same effect key that this decision replaces: those of a step that is run again."""
     earlier = [
         change.before.task_id
         for change in decision.steps
@@ -176,12 +178,15 @@ def _last_generation(book: Book, decision: Decision, order: CreateTask) -> int:
         and change.before.step_key == order.step_key
         and change.before.round == order.round
     ]
-    tasks = [task for task in (book.get(TASKS, task_id) for task_id in earlier) if task is not None]
-    return max((task.generation for task in tasks), default=0)
+    return [task for task in (book.get(TASKS, task_id) for task_id in earlier) if task is not None]
 
 
-def new_task(order: CreateTask, head: InstanceRow, generation: int = 0) -> NewTask:
-    """What Pulse is asked to run for an activation."""
+def new_task(order: CreateTask, head: InstanceRow, earlier: Sequence[Task] = ()) -> NewTask:
+    """What Pulse is asked to run for an activation.
+
+    The effect key is that of the `earlier` tasks, so generations go on where theirs ended, and a success that
+    one of them reported too late still stands in the way of an unsafe start.
+    """
     parameters = canonical_json(order.parameters)
     retry = order.retry
     return NewTask(
@@ -207,7 +212,8 @@ def new_task(order: CreateTask, head: InstanceRow, generation: int = 0) -> NewTa
         activation_id=order.activation_id,
         step_key=order.step_key,
         round=order.round,
-        generation=generation,
+        generation=max((task.generation for task in earlier), default=0),
+        late_success=any(task.late_success for task in earlier),
         business_key=head.business_key,
         concurrency_key=order.concurrency_key,
         fairness_key=order.fairness_key,
