@@ -75,6 +75,8 @@ def took(begin: datetime | None, end: datetime | None) -> str:
     if begin is None or end is None:
         return ""
     seconds = (end - begin) / timedelta(seconds=1)
+    if seconds < 0.001:
+        return ""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 120:

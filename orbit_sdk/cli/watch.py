@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["follow", "watch"]
 
 _POLL_S = 10.0
+_TASK_POLL_S = 0.5
+"""A task's own phases (retried, verified) do not move the workflow: they are looked for while one runs."""
+
+_PLUMBING = frozenset({"MERGE", "PARALLEL", "JOIN", "END"})
+_QUIET = frozenset({"PENDING", "SKIPPED", "COMPLETED"})
 _PATIENCE_S = 60.0
 
 
@@ -74,8 +79,11 @@ def _changes(client: Orbit, found: str, until: float | None) -> Iterator[tuple[W
     """The workflow and its steps each time something moved; one request stays open in between."""
     detail = client.workflows.get(found)
     while True:
-        yield detail, client.workflows.steps(found).items
-        left = _POLL_S if until is None else min(_POLL_S, until - time.monotonic())
+        steps = client.workflows.steps(found).items
+        yield detail, steps
+        left = _TASK_POLL_S if any(step.state == "WAITING_TASK" for step in steps) else _POLL_S
+        if until is not None:
+            left = min(left, until - time.monotonic())
         if left <= 0:
             return
         detail = client.workflows.get(found, wait=left, after_revision=detail.revision)
@@ -99,7 +107,7 @@ class _Teller:
             if before == mark or (before is None and step.state == "PENDING"):
                 continue
             self.known[step.key] = mark
-            self._step(step)
+            self._step(step, first=before is None)
         self._workflow(detail)
 
     def end(self, detail: WorkflowDetail) -> None:
@@ -112,12 +120,16 @@ class _Teller:
         elif detail.ended_at is None:
             self.out.note(f"still {state_of(detail)}; look again with: orbit watch {detail.id}", "dim")
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: Step, *, first: bool) -> None:
         if self.out.json:
             self.out.event({"step": wire(step)})
             return
+        if step.state == "SKIPPED" or (step.kind in _PLUMBING and step.state in _QUIET):
+            return  # how the graph is drawn, not what happens
         about = step_about(step) or took(step.opened_at, step.closed_at)
-        self._say(step.closed_at or step.opened_at, step.key, step.state, about)
+        # Between opening and closing, a change has no instant of its own: it is when it was seen.
+        at = step.closed_at or (step.opened_at if first else datetime.now(UTC))
+        self._say(at, step.key, step.state, about)
 
     def _workflow(self, detail: WorkflowDetail) -> None:
         state = state_of(detail)

@@ -232,6 +232,14 @@ def test_nothing_ephemeral_is_kept(shop: Shop) -> None:
     assert "no server is known here" in shop.run("list", code=1)
 
 
+def test_a_second_run_in_the_same_folder_is_told_that_the_data_is_in_use(shop: Shop) -> None:
+    with shop.dev():
+        told = shop.run("dev", "--port", "0", code=3)
+        assert "the server did not start" in told
+        assert "in use by process" in told
+        assert shop.json("list") == {"items": []}
+
+
 def test_findings_stop_it_before_anything_is_published(shop: Shop) -> None:
     write(shop.folder, app=MISSPELT)
     told = shop.run("dev", "app.py", "--port", "0", code=1)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -62,11 +63,11 @@ class Child:
         return None if self.process is None else self.process.poll()
 
     def said(self, seconds: float) -> Any:
-        """The first line it prints, as JSON; None when it ends or the time is over without one."""
+        """The first JSON document it prints; None when it ends or the time is over without one."""
         assert self.process is not None
         assert self.process.stdout is not None
         until, found = time.monotonic() + seconds, b""
-        while not found.endswith(b"\n"):
+        while True:
             left = until - time.monotonic()
             if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
                 return None
@@ -74,10 +75,8 @@ class Child:
             if not part:
                 return None
             found += part
-        try:
-            return json.loads(found.splitlines()[0])
-        except ValueError:
-            return None
+            with suppress(ValueError):  # not the whole of it yet
+                return json.loads(found)
 
     def stop(self, grace: float, hurry: Callable[[], bool]) -> None:
         """Ask it to leave; kill it when the grace (seconds) is over or somebody is in a hurry."""

@@ -114,6 +114,8 @@ class Session:
         """Wait until it answers requests, and leave the profile. Raises Unavailable with its last words."""
         assert self._server is not None
         said = self._server.said(_START_S)
+        if isinstance(said, dict) and "error" in said:
+            raise Unavailable(f"the server did not start: {said['error']['message']}")
         if not isinstance(said, dict) or "url" not in said:
             raise Unavailable(self._why("the server did not start"))
         self.url = str(said["url"])
