@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         not_,
         otherwise,
         parallel,
+        parallel_each,
         poll,
         sleep,
         text,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         Cancelled,
         CannotHappenAnyMore,
         CannotTell,
+        Contract,
         Effect,
         Failure,
         FileRef,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
         Sensitive,
         TaskContext,
         TaskError,
+        contract,
         handler,
     )
 
@@ -71,6 +74,7 @@ __all__ = [
     "CannotTell",
     "Case",
     "Compiled",
+    "Contract",
     "Effect",
     "Failure",
     "FileRef",
@@ -100,6 +104,7 @@ __all__ = [
     "any_of",
     "branch",
     "build",
+    "contract",
     "fail",
     "handler",
     "instance",
@@ -109,6 +114,7 @@ __all__ = [
     "not_",
     "otherwise",
     "parallel",
+    "parallel_each",
     "poll",
     "sleep",
     "text",
@@ -129,6 +135,10 @@ def __getattr__(name: str) -> object:
                 value: object = getattr(module, name)
                 globals()[name] = value
                 return value
+    if not name.startswith("_"):
+        missing = import_module("orbit_sdk.builder.absent").absent(name)
+        if missing is not None:
+            raise missing
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -2,7 +2,7 @@
 
 from orbit_sdk.builder.branches import Case, branch, match, otherwise, when, when_some
 from orbit_sdk.builder.conditions import all_of, any_of, is_in, is_null, not_
-from orbit_sdk.builder.parallels import parallel
+from orbit_sdk.builder.parallels import parallel, parallel_each
 from orbit_sdk.builder.polls import poll
 from orbit_sdk.builder.signals import Signal, SignalMatch, SignalMeta
 from orbit_sdk.builder.timers import sleep
@@ -29,6 +29,7 @@ __all__ = [
     "not_",
     "otherwise",
     "parallel",
+    "parallel_each",
     "poll",
     "sleep",
     "text",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orbit_sdk.builder.express import Target, express, express_freely
+from orbit_sdk.builder.foreign import explained
 from orbit_sdk.builder.graph import ArmFailed, Expr, OpenExit, Scope
 from orbit_sdk.builder.refs import Condition, Ref, RefData, ref_data
 from orbit_sdk.builder.trace import Trace
@@ -65,6 +66,9 @@ def run_arm(trace: Trace, scope: Scope, arm: Any, args: tuple[object, ...] = ())
     except BuildError:
         raise
     except BaseException as error:
+        misuse = explained(trace, error)
+        if misuse is not None:
+            raise misuse from error
         trace.refuse(
             "ARM_RAISED",
             f"{scope.name} raised {type(error).__name__}: {error}, so it is only half declared",

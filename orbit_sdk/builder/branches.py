@@ -9,12 +9,14 @@ from typing import Any, Generic, cast, overload
 from typing_extensions import TypeVar
 
 from orbit_sdk.builder import shapes
-from orbit_sdk.builder.arms import check_arm, meet, run_arm
+from orbit_sdk.builder.arms import End, check_arm, meet, run_arm
 from orbit_sdk.builder.conditions import as_condition, constant_of, model_of
 from orbit_sdk.builder.current import current_trace
 from orbit_sdk.builder.express import use
 from orbit_sdk.builder.graph import Expr, OpenExit, Scope
+from orbit_sdk.builder.late import refuse_late_binding
 from orbit_sdk.builder.refs import Ref, RefData, ref_data
+from orbit_sdk.builder.same import warn_of_equal_arms
 from orbit_sdk.builder.trace import Trace
 from orbit_sdk.check.narrow import Known, certain, proofs
 from orbit_sdk.definition import expressions
@@ -199,10 +201,15 @@ def _run(
 ) -> Any:
     draft = trace.add("BRANCH", step, body, None)
     draft.case_places = places
-    ends = [
-        run_arm(trace, Scope(plan.name, trace.scope, [OpenExit(draft, plan.exit)], plan.known), plan.arm)
-        for plan in plans
-    ]
+    refuse_late_binding(trace, [plan.arm for plan in plans], step)
+    spans: list[tuple[int, int]] = []
+    ends: list[End] = []
+    for plan in plans:
+        start = len(trace.drafts)
+        scope = Scope(plan.name, trace.scope, [OpenExit(draft, plan.exit)], plan.known)
+        ends.append(run_arm(trace, scope, plan.arm))
+        spans.append((start, len(trace.drafts)))
+    warn_of_equal_arms(trace, draft, spans, ends)
     return meet(trace, ends, base=f"{step}_value")
 
 

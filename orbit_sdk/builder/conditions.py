@@ -14,6 +14,7 @@ from orbit_sdk.builder import shapes
 from orbit_sdk.builder.current import current_trace
 from orbit_sdk.builder.express import use
 from orbit_sdk.builder.graph import Expr, Scope
+from orbit_sdk.builder.guards import shown_reference
 from orbit_sdk.builder.refs import Condition, ConditionData, Ref, condition_data, ref_data
 from orbit_sdk.builder.trace import Trace, near
 from orbit_sdk.definition.expressions import Condition as ConditionModel
@@ -88,6 +89,8 @@ def _plain_constant(trace: Trace, value: object, where: str) -> Json:
     if isinstance(value, Enum):
         value = value.value
     match value:
+        case str() if (shown := shown_reference(value)) is not None:
+            raise trace.refuse("TEXT", f"{where}: the text holds {shown!r}", "compare with the reference")
         case None | bool() | str():
             return value
         case int() | float():

@@ -12,7 +12,7 @@ from orbit_sdk.handlers.problems import function_place
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.paths import PathPart, field_path
 
-__all__ = ["WHOLE", "document_parts", "source_places"]
+__all__ = ["WHOLE", "document_parts", "read_by", "source_places"]
 
 WHOLE = field_path(())
 """The document itself."""
@@ -50,7 +50,7 @@ def source_places(trace: Trace, function: object) -> dict[str, Place]:
             if place is not None:
                 side[field_path(path)] = place
     for key, handler in trace.handlers.items():
-        place = function_place(handler.function)
+        place = function_place(handler.__wrapped__)
         if place is not None:
             side[field_path(("handlers", key))] = place
     return side
@@ -102,7 +102,7 @@ def _node(draft: Draft) -> dict[str, Any]:
 def _drop_unused_merges(trace: Trace) -> None:
     """A MERGE whose value nobody reads is no node: its edges meet on what follows it."""
     for merge in reversed([draft for draft in trace.drafts if draft.kind == "MERGE"]):
-        if any(merge.key in _read_by(draft) for draft in trace.drafts if draft is not merge):
+        if any(merge.key in read_by(draft) for draft in trace.drafts if draft is not merge):
             continue
         trace.drafts.remove(merge)
         target = merge.exits["next"]
@@ -124,7 +124,7 @@ def _instead_of(merge: Draft, target: Draft) -> Iterator[tuple[OpenExit, dict[st
             yield item, value
 
 
-def _read_by(draft: Draft) -> set[str]:
+def read_by(draft: Draft) -> set[str]:
     """The steps whose facts a node reads."""
     found: set[str] = set()
     waiting: list[Any] = [draft.body, *(value for _, value in draft.inputs)]

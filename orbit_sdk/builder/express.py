@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from orbit_sdk.builder import shapes
 from orbit_sdk.builder.graph import Expr
+from orbit_sdk.builder.guards import shown_reference
 from orbit_sdk.builder.refs import Condition, Ref, condition_data, ref_data
 from orbit_sdk.builder.trace import Trace, near
 from orbit_sdk.errors import InvalidArgument
@@ -45,6 +46,13 @@ class Target:
 
     annotation: Any
     schema: Schema
+
+
+_FROM_ARM = "return the value from the arm, and use what branch or parallel gives back"
+_FROM_SIBLING = (
+    "arms of one construct know nothing of each other: let them meet first, "
+    "and start what needs both behind it"
+)
 
 
 def express(trace: Trace, value: object, target: Target, where: str) -> Expr:
@@ -75,7 +83,7 @@ def use(trace: Trace, ref: Ref, where: str, schema: Schema | None = None) -> Exp
             "OUTSIDE_ARM",
             f"{where} uses {ref!r}, made in {data.scope.name}, but stands in {trace.scope.name}, "
             "where it may not have run",
-            "return the value from the arm, and use what branch or parallel gives back",
+            _FROM_SIBLING if data.scope.parent is trace.scope.parent else _FROM_ARM,
         )
     named = trace.book.types
     if (
@@ -112,7 +120,8 @@ def literal(trace: Trace, value: object, target: Target, where: str) -> Json:
     """The JSON of a literal, judged by its declared type."""
     problem = _not_json(value, where)
     if problem is not None:
-        raise trace.refuse("LITERAL", *problem)
+        shown = isinstance(value, str) and shown_reference(value) is not None
+        raise trace.refuse("TEXT" if shown else "LITERAL", *problem)
     adapter = trace.adapter(target.annotation)
     try:
         adapter.validate_python(value, strict=True)
@@ -247,6 +256,11 @@ def _not_json(value: object, where: str) -> tuple[str, str] | None:
             return f"{where}: {value!r} has no zone, so it names no instant", "give it a tzinfo"
         case time():
             return f"{where}: {value!r} names no instant", "write a text, or an aware datetime"
+        case str() if (shown := shown_reference(value)) is not None:
+            return (
+                f"{where}: the text holds {shown!r}, which is how a reference is shown, never its value",
+                'use orbit.text("…{}", ref) for keys; else compute it in a handler',
+            )
         case float() if not math.isfinite(value):
             return f"{where}: {value!r} is not a JSON number", "write a finite number"
         case bool():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TypeGuard
 
-__all__ = ["is_text", "is_whole"]
+__all__ = ["is_text", "is_whole", "shown_reference"]
+
+_SHOWN = re.compile(r"<ref [\w.]+: [^<>]*>|<condition \{[^<>]*>")
 
 
 def is_text(value: object) -> TypeGuard[str]:
@@ -17,3 +20,9 @@ def is_whole(value: object, least: int, most: int | None = None) -> TypeGuard[in
     if isinstance(value, bool) or not isinstance(value, int):
         return False
     return value >= least and (most is None or value <= most)
+
+
+def shown_reference(text: str) -> str | None:
+    """The shown form of a reference inside a text (`repr` gave it), when there is one."""
+    found = _SHOWN.search(text)
+    return found[0] if found is not None else None

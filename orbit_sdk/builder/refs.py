@@ -91,6 +91,10 @@ def condition_data(condition: Condition) -> ConditionData:
 
 
 _COMPUTE = "compute it in a handler, and pass the reference to that handler"
+_EACH = (
+    "a workflow does not branch out over data: start one workflow per item (a batch of starts), or do "
+    "all items in one handler; for constants there is orbit.parallel_each"
+)
 _NOT_RUN = "nothing runs while a definition is built"
 
 
@@ -222,7 +226,7 @@ class Ref:
         "TEXT", "a text was made of", 'use orbit.text("…{}", ref) for keys; else ' + _COMPUTE
     )
     __len__ = _refusing("COMPUTE", "a length was asked of", _COMPUTE)
-    __iter__ = _refusing("COMPUTE", "a loop or an unpacking runs over", _COMPUTE)
+    __iter__ = _refusing("COMPUTE", "a loop or an unpacking runs over", _EACH)
     __contains__ = _refusing(
         "COMPUTE", "`in` was asked of", "orbit.is_in(ref, […]) for constants; else " + _COMPUTE
     )

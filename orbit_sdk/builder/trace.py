@@ -27,6 +27,7 @@ from orbit_sdk.handlers.problems import BuildCode, BuildError, Place, Problem, c
 from orbit_sdk.handlers.recording import RECORDER
 from orbit_sdk.handlers.type_schemas import Schema, TypeBook, TypeRefused
 from orbit_sdk.values.json_strict import Json
+from orbit_sdk.values.limits import DEFAULT_LIMITS
 from orbit_sdk.values.names import RESERVED_KEYS, is_step_key
 
 __all__ = ["Captured", "Language", "Trace", "near"]
@@ -68,6 +69,7 @@ class Trace:
         self.signals: dict[str, Schema] = {}
         self.drafts: list[Draft] = []
         self.problems: list[Problem] = []
+        self.warnings: list[tuple[str, Draft, str, str]] = []
         self.closed = False
         self.standing: Place | None = None
         self.author: Mapping[str, Any] | None = None
@@ -88,6 +90,10 @@ class Trace:
         if isinstance(current, Trace) and current is not self:
             current.problems.append(problem)
         return BuildError([problem])
+
+    def warn(self, code: str, draft: Draft, found: str, instead: str) -> None:
+        """Remember something about a node that is allowed, and hardly meant."""
+        self.warnings.append((code, draft, found, instead))
 
     def schema(self, annotation: object, where: str) -> Schema:
         """The normal form of a Python type. Raises BuildError."""
@@ -136,6 +142,12 @@ class Trace:
                 "AFTER_FAIL",
                 f"{draft.key} comes after orbit.fail(): nothing leads there",
                 "do not catch what orbit.fail raises, and put nothing behind it",
+            )
+        if len(self.drafts) >= _MOST_DRAFTS:
+            raise self.refuse(
+                "ENDLESS",
+                f"more than {_MOST_DRAFTS} nodes are declared: does a loop or a function go on without end?",
+                "ask again with orbit.poll, or let a handler start the next instance",
             )
         for item in scope.open:
             item.draft.exits[item.exit] = draft
@@ -281,6 +293,9 @@ class Trace:
         """Declare a step and give the reference to its result."""
         return self.language.declare_step(self, handler, (args, kwargs), options)
 
+
+_MOST_DRAFTS = 4 * DEFAULT_LIMITS.nodes
+"""More than a definition may hold even when every MERGE of it is dropped again."""
 
 _INSIDE = "use references only inside the workflow function"
 

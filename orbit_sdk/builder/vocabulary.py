@@ -15,7 +15,7 @@ from orbit_sdk.builder.current import current_trace
 from orbit_sdk.builder.express import express_fields, record_fields
 from orbit_sdk.builder.express import use as use_ref
 from orbit_sdk.builder.graph import ArmFailed
-from orbit_sdk.builder.guards import is_text
+from orbit_sdk.builder.guards import is_text, shown_reference
 from orbit_sdk.builder.refs import Ref, RefData, ref_data
 from orbit_sdk.builder.trace import Trace
 from orbit_sdk.handlers.type_fields import is_record
@@ -70,6 +70,9 @@ def text(template: str, *values: object) -> str:
         raise trace.refuse(
             "TEXT_TEMPLATE", f"the template is {template!r}", 'write orbit.text("job-{}", ref)'
         )
+    if (shown := shown_reference(template)) is not None:
+        found = f"the template holds {shown!r}, which is how a reference is shown"
+        raise trace.refuse("TEXT_TEMPLATE", found, "write {} there, and give the reference as a value")
     literals = _split(trace, template)
     if len(literals) != len(values) + 1:
         raise trace.refuse(
@@ -133,6 +136,9 @@ def fail(code: str, message: str) -> Never:
         )
     if not is_text(message) or not message:
         raise trace.refuse("FAIL", f"the message is {message!r}", "write a plain sentence; it is a constant")
+    if (shown := shown_reference(message)) is not None:
+        found = f"the message holds {shown!r}, which is how a reference is shown"
+        raise trace.refuse("FAIL", found, "write a plain sentence; it is a constant")
     body = {"outcome": "FAILED", "error": {"code": code, "message": message}}
     trace.add("END", trace.make_key(None, code), body, None)
     raise ArmFailed

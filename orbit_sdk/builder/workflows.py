@@ -16,12 +16,14 @@ from typing_extensions import TypeVar
 from orbit_sdk.builder.conditions import compare, join
 from orbit_sdk.builder.emit import WHOLE, document_parts, source_places
 from orbit_sdk.builder.express import Target, express
+from orbit_sdk.builder.foreign import explained
 from orbit_sdk.builder.graph import ArmFailed
-from orbit_sdk.builder.refs import Condition, Ref
+from orbit_sdk.builder.scan import scan
 from orbit_sdk.builder.steps import declare_step
 from orbit_sdk.builder.trace import Language, Trace
-from orbit_sdk.builder.verdict import judge
-from orbit_sdk.check.diagnostics import Diagnostic, Place
+from orbit_sdk.builder.verdict import judge, own_warnings
+from orbit_sdk.builder.words import WORDS
+from orbit_sdk.check.diagnostics import Diagnostic, Place, order_of
 from orbit_sdk.definition.models import Definition, definition_digest, load_definition
 from orbit_sdk.errors import InvalidArgument
 from orbit_sdk.handlers.options import FailurePolicy
@@ -31,7 +33,6 @@ from orbit_sdk.handlers.problems import (
     Problem,
     caller_place,
     function_place,
-    raised_place,
 )
 from orbit_sdk.handlers.recording import RECORDER
 from orbit_sdk.handlers.signature import dump_checked, error_details
@@ -86,7 +87,10 @@ class Workflow(Generic[In, Out]):
                 document[name] = value
         side = source_places(trace, self.function)
         definition = _loaded(document, side)
-        return Compiled(definition, definition_digest(definition), side, judge(definition, side))
+        warnings = (*judge(definition, side), *own_warnings(trace))
+        return Compiled(
+            definition, definition_digest(definition), side, tuple(sorted(warnings, key=order_of))
+        )
 
     def _record(self, trace: Trace) -> dict[str, Json]:
         hints = self._hints
@@ -98,6 +102,7 @@ class Workflow(Generic[In, Out]):
         token = RECORDER.set(trace)
         try:
             expected = self._types(trace, hints)
+            trace.problems.extend(scan(self.function, WORDS))
             self._run(trace, expected)
         except BuildError as error:
             raise BuildError(_all_problems(trace, error)) from error
@@ -105,7 +110,7 @@ class Workflow(Generic[In, Out]):
             trace.closed = True
             RECORDER.reset(token)
         if trace.problems:
-            raise BuildError(trace.problems)
+            raise BuildError(_once(trace.problems))
         return {**document_parts(trace), "input": expected[0].schema, "output": expected[1].schema}
 
     def _types(self, trace: Trace, hints: tuple[Any, Any]) -> tuple[Target, Target]:
@@ -126,16 +131,13 @@ class Workflow(Generic[In, Out]):
             value: Any = self.function(given)
         except ArmFailed:
             return
-        except ValidationError as error:
-            found = _reference_in(error)
-            if found is None:
-                raise
-            raise trace.refuse(
-                "CONSTRUCTOR",
-                f"{error.title} was made with {found!r} inside: its constructor judges values",
-                f"use orbit.build({error.title}, …)",
-                raised_place(error),
-            ) from None
+        except BuildError:
+            raise
+        except Exception as error:
+            misuse = explained(trace, error)
+            if misuse is not None or any(one.code != "ARM_RAISED" for one in trace.problems):
+                raise misuse or BuildError(trace.problems) from error
+            raise
         if inspect.iscoroutine(value):
             value.close()
             raise trace.refuse("ASYNC", f"{self.id} gives a coroutine", "write a plain `def`")
@@ -283,15 +285,20 @@ def _problem(function: object, code: BuildCode, found: str, instead: str) -> Bui
 def _all_problems(trace: Trace, error: BuildError) -> list[Problem]:
     """What was recorded, and the escaping error when it came from elsewhere (a declaration)."""
     known = list(trace.problems)
-    return known + [one for one in error.problems if one not in known]
+    return _once(known + [one for one in error.problems if one not in known])
 
 
-def _reference_in(error: ValidationError) -> Ref | Condition | None:
-    for item in error.errors(include_url=False, include_context=False):
-        value = item["input"]
-        if isinstance(value, Ref | Condition):
-            return value
-    return None
+def _once(problems: list[Problem]) -> list[Problem]:
+    """What the scan and the reference itself both told is told once."""
+    seen: set[tuple[str, str, int]] = set()
+    found: list[Problem] = []
+    for one in problems:
+        place = one.place
+        key = (one.code, place.file, place.line) if place is not None else (one.code, one.found, 0)
+        if one.code not in ("CLASS_TEST", "TEXT") or key not in seen:
+            found.append(one)
+        seen.add(key)
+    return found
 
 
 def _loaded(document: dict[str, Json], side: Mapping[str, Place]) -> Definition:

@@ -1,6 +1,7 @@
 """Declarations of business handlers: what a worker runs, a workflow calls and a check reads."""
 
 from orbit_sdk.handlers.context import TaskContext, TaskLog
+from orbit_sdk.handlers.contracts import Contract, contract
 from orbit_sdk.handlers.declaration import Handler, RunIn, handler
 from orbit_sdk.handlers.errors import (
     Cancelled,
@@ -26,6 +27,7 @@ __all__ = [
     "Cancelled",
     "CannotHappenAnyMore",
     "CannotTell",
+    "Contract",
     "Effect",
     "Failure",
     "FileRef",
@@ -52,5 +54,6 @@ __all__ = [
     "TaskError",
     "TaskLog",
     "Verdict",
+    "contract",
     "handler",
 ]

@@ -24,7 +24,7 @@ from orbit_sdk.handlers.verdicts import CannotHappenAnyMore, CannotTell, Happene
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.names import handler_key, is_error_code, is_name, is_queue_name
 
-__all__ = ["Handler", "RunIn", "handler"]
+__all__ = ["Handler", "RunIn", "declared_wrongly", "handler"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -80,6 +80,14 @@ class Handler(Generic[P, R]):
     def can_verify(self) -> bool:
         """Whether a verify function is declared."""
         return self.verify_function is not None
+
+    @property
+    def is_implemented(self) -> bool:
+        """Whether this process knows a body to run; only a contract may be without one."""
+        return True
+
+    def check_runnable(self) -> None:
+        """Refuse what a worker cannot run. Raises BuildError."""
 
     # In a workflow.
 
@@ -245,7 +253,7 @@ def handler(
 
     `errors` is the closed list of codes that `Final` may carry; `run_in` says where a `def` handler runs.
     """
-    problem = _declared_wrongly(name, version, queue, errors)
+    problem = declared_wrongly(name, version, queue, errors)
     if problem is not None:
         raise BuildError([Problem(problem[0], problem[1], problem[2], caller_place())])
     level = Recovery(recovery)
@@ -268,7 +276,7 @@ def _is_verdict(value: object) -> bool:
     return isinstance(value, Happened | CannotHappenAnyMore | CannotTell)
 
 
-def _declared_wrongly(
+def declared_wrongly(
     name: object, version: object, queue: object, errors: object
 ) -> tuple[BuildCode, str, str] | None:
     """Code, what was found, what to write; None when all is well."""

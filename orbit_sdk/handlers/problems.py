@@ -13,9 +13,19 @@ from typing import Literal
 from orbit_sdk.check.diagnostics import Place
 from orbit_sdk.errors import Code, OrbitError
 
-__all__ = ["BuildCode", "BuildError", "Place", "Problem", "caller_place", "function_place", "raised_place"]
+__all__ = [
+    "BuildCode",
+    "BuildError",
+    "Place",
+    "Problem",
+    "caller_place",
+    "function_place",
+    "raised_place",
+    "shorten",
+]
 
 BuildCode = Literal[
+    "ABSENT",
     "AFTER_FAIL",
     "ARGUMENT",
     "ARM_RAISED",
@@ -30,11 +40,13 @@ BuildCode = Literal[
     "COMPUTE",
     "CONDITION_VALUE",
     "CONSTRUCTOR",
+    "CONTRACT",
     "DURATION",
     "EAGER_ARM",
     "EMPTY_ARM",
     "ENDLESS",
     "ERRORS",
+    "EXCEPT",
     "FAIL",
     "FINISHED",
     "FORGOTTEN_CALL",
@@ -42,10 +54,13 @@ BuildCode = Literal[
     "HANDLER_SHAPE",
     "HANDLER_TWICE",
     "HASH",
+    "IDENTITY",
     "INVERT",
     "KEY",
+    "LATE_BINDING",
     "LITERAL",
     "MATCH",
+    "MATCH_STATEMENT",
     "META",
     "MISSING_ANNOTATION",
     "NAME",
@@ -148,7 +163,7 @@ def function_place(function: object) -> Place | None:
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         return None
-    return Place(_shorten(code.co_filename), code.co_firstlineno, 1)
+    return Place(shorten(code.co_filename), code.co_firstlineno, 1)
 
 
 def _position(code: CodeType, last: int, line: int) -> Place:
@@ -156,9 +171,9 @@ def _position(code: CodeType, last: int, line: int) -> Place:
     found = next(islice(code.co_positions(), max(last, 0) // 2, None), None)
     if found is not None and found[0] is not None:
         line, column = found[0], found[2] or 0
-    return Place(_shorten(code.co_filename), line, column + 1)
+    return Place(shorten(code.co_filename), line, column + 1)
 
 
-def _shorten(file: str) -> str:
+def shorten(file: str) -> str:
     """Interactive cells keep their name; files lose nothing but a leading `./`."""
     return file if file.startswith("<") else str(PurePath(file))

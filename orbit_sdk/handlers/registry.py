@@ -15,7 +15,7 @@ AnyHandler = Handler[..., Any]
 
 
 class Registry(Mapping[str, AnyHandler]):
-    """Handlers by key (`job.submit@1`). Two different ones under one key are refused."""
+    """Handlers by key (`job.submit@1`), ready to run. Two different ones under one key are refused."""
 
     def __init__(self, handlers: Iterable[AnyHandler] = ()) -> None:
         self._by_key: dict[str, AnyHandler] = {}
@@ -24,19 +24,24 @@ class Registry(Mapping[str, AnyHandler]):
 
     @classmethod
     def of(cls, *sources: ModuleType | AnyHandler | Iterable[AnyHandler]) -> Registry:
-        """All handlers of modules (what they import counts too), iterables and single handlers."""
+        """All handlers of modules (what they import counts too), iterables and single handlers.
+
+        Contracts without a body are left out of modules and iterables: they are there to be called.
+        """
         found = cls()
         for source in sources:
             if isinstance(source, Handler):
                 found.add(source)
             else:
                 for value in _values_of(source):
-                    if isinstance(value, Handler):
+                    if isinstance(value, Handler) and value.is_implemented:
                         found.add(value)
         return found
 
     def add(self, handler: AnyHandler) -> None:
-        """Add one; adding the same object again changes nothing."""
+        """Add one; adding the same object again changes nothing. Raises BuildError."""
+        if handler.key not in self._by_key:
+            handler.check_runnable()
         known = self._by_key.setdefault(handler.key, handler)
         if known is not handler:
             raise BuildError(

@@ -306,8 +306,8 @@ def asks_by_constant(order: Order) -> Any:
     [
         ("CLASS_TEST", asks_isinstance),
         ("CLASS_TEST", asks_abstract),
-        ("CLASS_TEST", asks_by_pattern),
-        ("TRUTH_VALUE", asks_by_constant),
+        ("MATCH_STATEMENT", asks_by_pattern),
+        ("MATCH_STATEMENT", asks_by_constant),
     ],
 )
 def test_asking_for_the_class_of_a_reference_is_refused(

@@ -1,0 +1,52 @@
+"""Errors that others raise when they are given a reference: told as the misuse that they are."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import ValidationError
+
+from orbit_sdk.builder.refs import Condition, Ref
+from orbit_sdk.builder.trace import Trace
+from orbit_sdk.handlers.problems import BuildError, raised_place
+
+__all__ = ["explained"]
+
+_STAND_IN = re.compile(rf"\b({Ref.__name__}|{Condition.__name__})\b")
+
+
+def explained(trace: Trace, error: BaseException) -> BuildError | None:
+    """The misuse behind an error; None when it is the author's own."""
+    place = raised_place(error)
+    if isinstance(error, ValidationError):
+        found = _reference_in(error)
+        if found is not None:
+            return trace.refuse(
+                "CONSTRUCTOR",
+                f"{error.title} was made with {found!r} inside: its constructor judges values",
+                f"use orbit.build({error.title}, …)",
+                place,
+            )
+    elif isinstance(error, RecursionError):
+        return trace.refuse(
+            "ENDLESS",
+            "a function calls itself without end, and nothing that runs could stop it",
+            "ask again with orbit.poll, or let a handler start the next instance; a workflow has no loops",
+            place,
+        )
+    elif isinstance(error, TypeError) and _STAND_IN.search(str(error)):
+        return trace.refuse(
+            "COMPUTE",
+            f"a reference was given to code that needs its value ({error})",
+            "compute it in a handler, and pass the reference to that handler",
+            place,
+        )
+    return None
+
+
+def _reference_in(error: ValidationError) -> Ref | Condition | None:
+    for item in error.errors(include_url=False, include_context=False):
+        value = item["input"]
+        if isinstance(value, Ref | Condition):
+            return value
+    return None
