@@ -33,6 +33,7 @@ from orbit_server.loops.inbox import inbox
 from orbit_server.loops.leases import leases
 from orbit_server.loops.loop import Runners
 from orbit_server.loops.nodes import Node, heartbeat, sign_off
+from orbit_server.loops.signals import signals
 from orbit_server.platform.audit import AUDIT
 from orbit_server.platform.authenticator import Authenticator
 from orbit_server.platform.credentials import CREDENTIALS, CredentialRevoked
@@ -234,6 +235,7 @@ def _loops(ground: _Ground, weave: Weave) -> Runners:
         inbox(database, weave, clock, settings.loop_ms),
         due_steps(database, weave, clock, settings.loop_ms),
         checkpoints(database, weave, clock, settings.loop_ms),
+        signals(database, weave, clock, settings.idle_loop_ms),
         heartbeat(database, ground.node, settings.idle_loop_ms),
     ]
     return Runners(loops, database, clock)

@@ -262,7 +262,7 @@ signals = _table(
     ident("consumed_wait_id", null=True),
     instant("last"),
     Index("ix_signals_instance", "instance_id", "state"),
-    Index("ix_signals_expires", "expires_at", "id"),
+    Index("ix_signals_expires", "state", "expires_at", "id"),
 )
 
 signal_bodies = _table(

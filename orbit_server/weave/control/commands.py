@@ -16,7 +16,8 @@ from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Outcome, Refused
 from orbit_server.storage.commands import Missing as MissingRows
 from orbit_server.weave.state.apply import apply_decision
-from orbit_server.weave.state.rows import INSTANCES, InstanceRow
+from orbit_server.weave.state.closed import whole_history
+from orbit_server.weave.state.rows import HISTORY, INSTANCES, InstanceRow
 from orbit_server.weave.state.running import (
     Weave,
     advance_needs,
@@ -74,11 +75,13 @@ class ControlWorkflow:
             signal_needs(book, row),
             advance_needs(book, compiled.plan, row, steps if self.action is Action.RESUME else ()),
             task_needs(step.task_id for step in steps if step.task_id is not None),
+            {HISTORY.name: [row.id]} if self.action is Action.CANCEL else {},
         )
 
     def decide(self, book: Book) -> Outcome[Mapping[str, Json]]:
         row = head_of(book, self.instance_id, self.namespace_id)
-        answer = engine_outcome(book, self.weave, row, self._order(book, row))
+        done = whole_history(book, row.id) if self.action is Action.CANCEL else {}
+        answer = engine_outcome(book, self.weave, row, self._order(book, row), done)
         if isinstance(answer, Refused | MissingRows):
             return answer
         audit_id = self.seed.nth(1_000_000)

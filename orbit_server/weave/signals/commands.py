@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orbit_sdk.engine.commands import AcceptSignal
-from orbit_sdk.engine.state import Signal, SignalBody, SignalState
+from orbit_sdk.engine.state import Signal, SignalBody, SignalState, Step
 from orbit_sdk.errors import Conflict, Detail, InvalidArgument
 from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.ids import Id, IdSeed
@@ -15,8 +15,10 @@ from orbit_sdk.values.json_strict import Json
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Keyless, Needs, Outcome, Refused
 from orbit_server.storage.commands import Missing as MissingRows
+from orbit_server.weave.definitions.catalog import Compiled
 from orbit_server.weave.signals.views import signal_view
 from orbit_server.weave.state.apply import apply_decision
+from orbit_server.weave.state.closed import closed_needs, waits_that_are_over
 from orbit_server.weave.state.rows import INSTANCES
 from orbit_server.weave.state.running import (
     Weave,
@@ -86,7 +88,10 @@ class SendSignal(Keyless):
         polls = [step.task_id for step in waits if step.task_id is not None]
         compiled = self.weave.compiled(row.definition_key)
         return merged(
-            signal_needs(book, row), advance_needs(book, compiled.plan, row, waits), task_needs(polls)
+            signal_needs(book, row),
+            advance_needs(book, compiled.plan, row, waits),
+            task_needs(polls),
+            closed_needs(book, row.id, self._waits(compiled)) if row.ended_at is None else {},
         )
 
     def decide(self, book: Book) -> Outcome[Mapping[str, Json]]:
@@ -98,7 +103,11 @@ class SendSignal(Keyless):
         body = SignalBody(self.body, self._meta(book.now))
         waits = [step for step in live_steps(book, row.id).values() if step.signal == self.signal]
         order = AcceptSignal(self._fresh(book.now), body, self.seed, reports_of(book, waits))
-        answer = engine_outcome(book, self.weave, row, order)
+        over: dict[str, Step] = {}
+        if row.ended_at is None:
+            compiled = self.weave.compiled(row.definition_key)
+            over = waits_that_are_over(book, row.id, compiled.plan, self._waits(compiled))
+        answer = engine_outcome(book, self.weave, row, order, over)
         if isinstance(answer, Refused | MissingRows):
             return answer
         apply_decision(
@@ -124,6 +133,11 @@ class SendSignal(Keyless):
         stored = book.member(PENDING_SIGNALS, self.instance_id, self.signal_id)
         assert stored is not None, "the decision stores the signal it accepts"
         return Done(signal_view(stored), subject_id=self.signal_id)
+
+    def _waits(self, compiled: Compiled) -> Sequence[str]:
+        """The steps that this signal could ever serve."""
+        waits = compiled.plan.waits.get(self.signal, ())
+        return waits if self.step_key is None else [key for key in waits if key == self.step_key]
 
     def _known(self, book: Book) -> SignalRow | None:
         """The signal, accepted earlier or in this very transaction."""

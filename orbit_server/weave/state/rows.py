@@ -122,6 +122,16 @@ STEPS: RowKind[StepRow] = RowKind(
 # Closed activations by id: they do not change any more, so reading them needs no touch of their own. They are
 # asked for after the live steps of the instance, hence one place later in the order.
 CLOSED_STEPS: RowKind[StepRow] = RowKind("closed_steps", LockOrder.STEPS + 1, tables.steps, StepRow)
+# All closed activations of an instance: only for what looks at a whole history, as a cancel does.
+HISTORY: RowKind[StepRow] = RowKind(
+    "step_history",
+    LockOrder.STEPS + 1,
+    tables.steps,
+    StepRow,
+    owner="instance_id",
+    owner_kind="instances",
+    live="live = 0",
+)
 INPUTS: RowKind[InstanceInput] = RowKind(
     "instance_inputs", LockOrder.COLD, tables.instance_inputs, InstanceInput, key="instance_id"
 )
@@ -130,7 +140,7 @@ OUTPUTS: RowKind[InstanceOutput] = RowKind(
 )
 PAYLOADS: RowKind[PayloadRow] = RowKind("payloads", LockOrder.COLD, tables.payloads, PayloadRow)
 
-KINDS = (INSTANCES, STEPS, CLOSED_STEPS, INPUTS, OUTPUTS, PAYLOADS)
+KINDS = (INSTANCES, STEPS, CLOSED_STEPS, HISTORY, INPUTS, OUTPUTS, PAYLOADS)
 
 
 def to_instance(row: InstanceRow) -> Instance:

@@ -11,12 +11,20 @@ import orjson
 
 from orbit_sdk.definition.expressions import FactKey
 from orbit_sdk.engine import decide
-from orbit_sdk.engine.commands import DEFAULT_ENGINE_LIMITS, Command, EngineLimits, TaskPhase, TaskReport
+from orbit_sdk.engine.commands import (
+    DEFAULT_ENGINE_LIMITS,
+    Advance,
+    Command,
+    EngineLimits,
+    TaskPhase,
+    TaskReport,
+)
 from orbit_sdk.engine.decision import Decision, Missing, Refusal
+from orbit_sdk.engine.needs import needed_facts
 from orbit_sdk.engine.plan import Plan
 from orbit_sdk.engine.state import ReviewClass, Signal, SignalBody, State, Step
 from orbit_sdk.errors import NotFound, Unavailable, error_of
-from orbit_sdk.values.ids import Id
+from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.pulse.tasks.lifecycle import TaskState
 from orbit_server.pulse.tasks.records import Task, TaskResult
 from orbit_server.pulse.tasks.rows import ATTEMPTS, TASK_RESULTS, TASKS
@@ -30,6 +38,8 @@ from orbit_server.weave.state.signals import BODIES, PENDING_SIGNALS, to_body, t
 BODIES_AHEAD = 8
 """So many bodies of pending signals are loaded before anybody asks; usually there are none or one."""
 
+_CONTINUE = Advance(IdSeed(0, "only asked what it would read"))
+_NO_STEPS: Mapping[str, Step] = {}
 _PHASES = {
     TaskState.SUCCEEDED: TaskPhase.SUCCEEDED,
     TaskState.FAILED: TaskPhase.FAILED,
@@ -110,15 +120,13 @@ def merged(*needs: Mapping[str, Iterable[Id]]) -> dict[str, list[Id]]:
 
 def advance_needs(book: Book, plan: Plan, row: InstanceRow, steps: Iterable[Step]) -> dict[str, list[Id]]:
     """The facts that an advance from these steps, or from the stored checkpoint, may read."""
-    keys: set[FactKey] = set()
+    keys: set[FactKey] = set(needed_facts(plan, State(to_instance(row)), _CONTINUE))
     for step in steps:
         keys |= plan.reads_of(step.step_key)
-    for entry in to_instance(row).checkpoint:
-        keys |= plan.reads_of(entry.partition(":")[0])
     return fact_needs(book, row.id, keys)
 
 
-def state_of(book: Book, row: InstanceRow) -> State:
+def state_of(book: Book, row: InstanceRow, closed: Mapping[str, Step] = _NO_STEPS) -> State:
     """The engine's view of what is loaded."""
     signals: tuple[Signal, ...] = ()
     bodies: dict[str, SignalBody] = {}
@@ -133,7 +141,7 @@ def state_of(book: Book, row: InstanceRow) -> State:
                     bodies[found.id] = to_body(body)
     elif row.pending_signals:
         book.members(PENDING_SIGNALS, row.id)
-    return State(to_instance(row), live_steps(book, row.id), signals, {}, bodies)
+    return State(to_instance(row), live_steps(book, row.id), signals, closed, bodies)
 
 
 def report_of(book: Book, task: Task) -> TaskReport:
@@ -169,11 +177,15 @@ def reports_of(book: Book, steps: Iterable[Step]) -> tuple[TaskReport, ...]:
 
 
 def engine_outcome(
-    book: Book, weave: Weave, row: InstanceRow, command: Command
+    book: Book, weave: Weave, row: InstanceRow, command: Command, closed: Mapping[str, Step] = _NO_STEPS
 ) -> Decision | storage.Refused | storage.Missing:
-    """Ask the engine about an instance that exists; refusals and missing facts in the words of storage."""
+    """Ask the engine about an instance that exists; refusals and missing facts in the words of storage.
+
+    `closed`: the closed steps that the command looks at (`engine.state.State.closed`).
+    """
     compiled = weave.compiled(row.definition_key)
-    answer = decide(compiled.plan, state_of(book, row), command, book.now, BookFacts(book, row), weave.limits)
+    state = state_of(book, row, closed)
+    answer = decide(compiled.plan, state, command, book.now, BookFacts(book, row), weave.limits)
     if isinstance(answer, Refusal):
         return storage.Refused(error_of(answer.code, answer.message, answer.details))
     if isinstance(answer, Missing):

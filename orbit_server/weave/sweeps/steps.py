@@ -79,7 +79,7 @@ async def sweep_due_steps(
     now = await database.now()
     found = await database.read(lambda conn: due_steps(conn, now, after, limit))
     commands = [StepDue(instance_id, step_id, new_seed(), weave) for _, step_id, instance_id in found]
-    moved, failed = await _send(database, weave, commands)
+    moved, failed = await send_each(database, weave, commands)
     if len(found) == limit:
         return SweepReport(len(found), moved, failed, (found[-1][0], found[-1][1]), now)
     upcoming = await database.read(lambda conn: next_due_at(conn, now))
@@ -98,11 +98,11 @@ async def sweep_advances(
     now = await database.now()
     found = await database.read(lambda conn: due_advances(conn, now, after, limit))
     commands = [ContinueAdvance(instance_id, new_seed(), weave) for _, instance_id in found]
-    moved, failed = await _send(database, weave, commands)
+    moved, failed = await send_each(database, weave, commands)
     return SweepReport(len(found), moved, failed, found[-1] if len(found) == limit else None)
 
 
-async def _send(database: Database, weave: Weave, commands: Sequence[Command[Any]]) -> tuple[int, int]:
+async def send_each(database: Database, weave: Weave, commands: Sequence[Command[Any]]) -> tuple[int, int]:
     """(moved, failed). One bad row never stops the others: it is counted, logged, and passed by."""
     moved = failed = 0
     for command, answer in zip(

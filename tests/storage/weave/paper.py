@@ -13,21 +13,25 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from sqlalchemy import text
+
 from orbit_sdk.engine import Verdict, match_key
 from orbit_sdk.values.canonical import digest
 from orbit_sdk.values.ids import Id, derive_id
 from orbit_sdk.values.limits import DEFAULT_LIMITS
-from orbit_server.clock import SystemClock, new_seed
+from orbit_server.clock import Clock, SystemClock, new_seed
 from orbit_server.platform.audit import AUDIT
 from orbit_server.pulse.dispatch.dispatcher import Dispatcher
 from orbit_server.pulse.dispatch.sessions import Offer, SessionFacts
 from orbit_server.pulse.queues.rows import KINDS as QUEUE_KINDS
+from orbit_server.pulse.sweeps import sweep_due
 from orbit_server.pulse.tasks.attempts import Held, RecordResult, StartAttempt
 from orbit_server.pulse.tasks.lifecycle import Recovery, Said
 from orbit_server.pulse.tasks.reports import Told, report_of
 from orbit_server.pulse.tasks.rows import KINDS as TASK_KINDS
 from orbit_server.storage.commands import CommandKey
 from orbit_server.storage.database import Database
+from orbit_server.storage.faults import Faults
 from orbit_server.storage.migrations import migrate
 from orbit_server.storage.settings import StorageSettings
 from orbit_server.weave.control.commands import Action, ControlWorkflow
@@ -44,6 +48,7 @@ from orbit_server.weave.state.running import Weave
 from orbit_server.weave.state.signals import KINDS as SIGNAL_KINDS
 from orbit_server.weave.state.signals import signal_id
 from orbit_server.weave.sweeps.inbox import sweep_inbox
+from orbit_server.weave.sweeps.signals import sweep_signals
 from orbit_server.weave.sweeps.steps import sweep_advances, sweep_due_steps
 
 KINDS = (*TASK_KINDS, *QUEUE_KINDS, *DEFINITION_KINDS, *INSTANCE_KINDS, *SIGNAL_KINDS, AUDIT)
@@ -82,7 +87,7 @@ class PaperWorker:
 
     async def report(self, offer: Offer, told: Told) -> None:
         companion = None
-        if offer.workflow_id is not None:
+        if offer.workflow_id is not None and self.server.companions:
             companion = self.server.companion(offer.workflow_id, offer.task_id)
         held = Held(offer.task_id, offer.attempt_id, offer.generation)
         lane = offer.workflow_id or offer.task_id
@@ -95,10 +100,20 @@ class PaperWorker:
 class Paper:
     """See the module. `plays` maps handler names to what their worker says."""
 
-    def __init__(self, url: str, plays: Mapping[str, Play]) -> None:
+    def __init__(
+        self,
+        url: str,
+        plays: Mapping[str, Play] | None = None,
+        *,
+        clock: Clock | None = None,
+        faults: Faults | None = None,
+        companions: bool = True,
+    ) -> None:
         self.url = url
-        self.plays = dict(plays)
-        self.clock = SystemClock()
+        self.plays = dict(plays or {})
+        self.clock = clock or SystemClock()
+        self.faults = faults
+        self.companions = companions
         self.dispatcher = Dispatcher(self.clock)
         self._jobs: set[asyncio.Task[Any]] = set()
         self._stack = AsyncExitStack()
@@ -108,7 +123,11 @@ class Paper:
     async def __aenter__(self) -> Self:
         migrate(self.url)
         settings = StorageSettings(
-            finalizers=(self.dispatcher.finalizer,), on_commit=self.dispatcher.on_hints, seed=1
+            clock=self.clock,
+            finalizers=(self.dispatcher.finalizer,),
+            on_commit=self.dispatcher.on_hints,
+            seed=1,
+            faults=self.faults,
         )
         self.database = await self._stack.enter_async_context(
             Database(self.url, kinds=KINDS, settings=settings)
@@ -188,8 +207,14 @@ class Paper:
         answer = await send(self.database, self.weave, command)
         return str(answer["id"])
 
-    async def signal(
-        self, instance_id: Id, signal: str, match: Any, body: Any, key: str | None = None
+    async def signal(  # a request, read by name
+        self,
+        instance_id: Id,
+        signal: str = "approval",
+        match: Any = "m",
+        body: Any = None,
+        key: str | None = None,
+        **more: Any,
     ) -> Any:
         key = key or f"signal-{next(self._keys)}"
         command = SendSignal(
@@ -203,6 +228,7 @@ class Paper:
             actor="approver",
             seed=self.seed(),
             weave=self.weave,
+            **more,
         )
         return await send(self.database, self.weave, command)
 
@@ -245,10 +271,12 @@ class Paper:
         return await send(self.database, self.weave, command)
 
     async def sweep(self) -> None:
-        """Every loop of Weave once."""
+        """Every loop of Weave once, and the one that makes retries ready."""
+        await sweep_due(self.database, await self.database.now())
         await sweep_inbox(self.database, self.weave, self.seed)
         await sweep_due_steps(self.database, self.weave, self.seed)
         await sweep_advances(self.database, self.weave, self.seed)
+        await sweep_signals(self.database, self.weave, self.seed)
 
     async def show(self, instance_id: Id) -> Any:
         found = await self.database.read(lambda conn: queries.get(conn, NAMESPACE, instance_id))
@@ -258,6 +286,31 @@ class Paper:
     async def steps(self, instance_id: Id) -> dict[str, Any]:
         found = await self.database.read(lambda conn: queries.latest_steps(conn, instance_id))
         return {item.row.step_key: item.row for item in found}
+
+    async def rows(self, sql: str, **values: Any) -> list[Any]:
+        """What a query finds."""
+        return await self.database.read(lambda conn: list(conn.execute(text(sql), values)))
+
+    async def set(self, sql: str, **values: Any) -> None:
+        """Move instants as time would, or damage rows as no code of ours does."""
+        await self.database.write(lambda conn: conn.execute(text(sql), values).rowcount)
+
+    async def held(self, worker: PaperWorker, count: int = 1) -> list[Offer]:
+        """Wait until the holding worker has so many offers, and take them."""
+        for _ in range(500):
+            if len(worker.held) >= count:
+                taken, worker.held = worker.held, []
+                return taken
+            await self.sweep()
+            await asyncio.sleep(0.01)
+        raise AssertionError(f"the worker holds {len(worker.held)} offers, not {count}")
+
+    async def settled(self, instance_id: Id, rounds: int = 6) -> Any:
+        """Let everything run for a while; gives what is there then."""
+        for _ in range(rounds):
+            await self.sweep()
+            await asyncio.sleep(0.005)
+        return await self.show(instance_id)
 
     async def until(self, instance_id: Id, *states: str) -> Any:
         """Let everything run until the instance is in one of these states."""

@@ -320,7 +320,7 @@ CREATE TABLE IF NOT EXISTS signals (
     consumed_wait_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
     last BIGINT NOT NULL,
     PRIMARY KEY (id),
-    KEY ix_signals_expires (expires_at, id),
+    KEY ix_signals_expires (state, expires_at, id),
     KEY ix_signals_instance (instance_id, state)
 )ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
 ;

@@ -400,7 +400,7 @@ CREATE TABLE IF NOT EXISTS signals (
  STRICT
 ;
 
-CREATE INDEX IF NOT EXISTS ix_signals_expires ON signals (expires_at, id)
+CREATE INDEX IF NOT EXISTS ix_signals_expires ON signals (state, expires_at, id)
 ;
 
 CREATE INDEX IF NOT EXISTS ix_signals_instance ON signals (instance_id, state)
