@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection, insert
 
 from orbit_server.api.routes import Route
 from orbit_server.api.table import ROUTES
 from orbit_server.platform.permissions import PERMISSIONS
+from orbit_server.storage.tables import evidence, task_results
 from tests.api.flows import ASKING, TASK, approve, publish, start, submit
-from tests.documents import document, end, wait
+from tests.documents import document, end, ref, task, wait
 from tests.server import EVERYTHING, Api
 
 CLOSED = [route for route in ROUTES if route.permission is not None]
@@ -163,6 +165,44 @@ async def test_sensitive_values_are_masked_without_the_right_to_read_payloads(ed
     assert seen["input"] == seen["output"] == {"name": "n", "pin": "***"}
     assert (await edge.get(f"{path}/steps/ask")).data["result"] == "secret"
     assert (await other.get(f"{path}/steps/ask")).data["result"] == "***"
+
+
+PAYING = document(
+    {"pay": task("done", "pay", value=ref("input")), "done": end()},
+    id="test.paying",
+    input={"type": "string", "sensitive": True},
+    handlers={
+        "pay@1": {
+            "parameters": {"value": {"type": "string", "sensitive": True}, "note": {"type": "string"}},
+            "required": ["value"],
+            "result": {"type": "object", "properties": {"iban": {"type": "string", "sensitive": True}}},
+            "recovery": "CONSERVATIVE",
+            "verify": False,
+        }
+    },
+)
+
+
+async def test_a_task_of_a_workflow_is_masked_by_the_types_of_its_handler(edge: Api) -> None:
+    workflow_id = await start(edge, PAYING, "DE12")
+    (found,) = (await edge.get("/v1/tasks", workflow_id=workflow_id)).data["items"]
+    path = f"/v1/tasks/{found['id']}"
+
+    def end_it(conn: Connection) -> None:
+        values = {"task_id": found["id"], "result": '{"iban":"DE12","n":1}', "at": 1}
+        conn.execute(insert(task_results).values(**values))
+        report = {"task_id": found["id"], "namespace_id": "0" * 32, "kind": "LATE", "body": '"DE12"', "at": 1}
+        conn.execute(insert(evidence).values(id="1" * 32, contradiction=1, **report))
+
+    await edge.parts.server.database.write(end_it)
+    seen = (await edge.get(path)).data
+    assert (seen["parameters"], seen["result"]) == ({"value": "DE12"}, {"iban": "DE12", "n": 1})
+    assert [one["body"] for one in seen["evidence"]] == ["DE12"]
+    kept = tuple(sorted(PERMISSIONS - {"payloads:read"}))
+    masked = (await (await edge.with_rights(replace(EVERYTHING, permissions=kept))).get(path)).data
+    assert (masked["parameters"], masked["result"]) == ({"value": "***"}, {"iban": "***", "n": 1})
+    assert [one["body"] for one in masked["evidence"]] == ["***"]
+    assert "DE12" not in str(masked)
 
 
 async def test_parameters_of_a_standalone_task_have_no_type_and_are_masked_whole(edge: Api) -> None:
