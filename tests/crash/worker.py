@@ -17,7 +17,7 @@ def main() -> None:
     handlers = importlib.import_module(module)
     more: dict[str, Any] = {"queues": tuple(queues)} if queues else {}
     worker = Worker(
-        url, token, handlers, name=name, slots=8, backoff_ms=100, backoff_max_ms=500, grace_ms=1000, **more
+        url, token, handlers, name=name, slots=32, backoff_ms=100, backoff_max_ms=500, grace_ms=1000, **more
     )
     asyncio.run(worker.run())
 
