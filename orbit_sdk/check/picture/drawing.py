@@ -13,6 +13,7 @@ from orbit_sdk.check.picture.style import style_sheet
 from orbit_sdk.definition.models import Definition
 
 CLASS = "orbit-picture"
+NAMESPACE = "http://www.w3.org/2000/svg"
 MARGIN = 16.0
 ARROW = 6.0
 
@@ -43,7 +44,7 @@ def picture_svg(definition: Definition, states: Mapping[str, str] | None = None)
     size = f'width="{_n(width)}" height="{_n(height)}"'
     box = f'viewBox="0 0 {_n(width)} {_n(height)}"'
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="{CLASS}" {size} {box} role="img" aria-label="{said}">',
+        f'<svg xmlns="{NAMESPACE}" class="{CLASS}" {size} {box} role="img" aria-label="{said}">',
         f"<title>{said}</title>",
         f"<style>\n{style_sheet(CLASS)}\n</style>",
         f'<rect class="paper" width="{_n(width)}" height="{_n(height)}" rx="8"/>',

@@ -260,7 +260,6 @@ ORDER = ref("input.order")
         {"eq": [ref("input.tier"), const("TOP")]},
         {"le": [A, const(1.5)]},
         {"gt": [ORDER, const("m")]},
-        {"ge": [ORDER, const("1.5")], "as": "decimal"},
         {"lt": [ref("instance.started_at"), ref("instance.planned_at")], "as": "date-time"},
         {"in": {"value": ref("input.tier"), "among": ["TOP", "PLUS"]}},
         {"in": {"value": ref("input.remark"), "among": ["a", None]}},
@@ -306,15 +305,44 @@ def test_unlike_values_cannot_be_compared(when: Document, path: str) -> None:
     "when",
     [
         {"lt": [ref("input.remark"), const("m")]},
-        {"gt": [ref("input.remark"), const("1")], "as": "decimal"},
+        {"gt": [ref("input.decimal"), const("1")], "as": "decimal"},
         {"eq": [ref("input.some"), const("m")]},
         {"eq": [ref("input.some"), A]},
     ],
 )
 def test_what_can_be_compared_only_sometimes_is_a_warning(when: Document) -> None:
-    some = record(amount=INTEGER, remark=optional(TEXT), some={"anyOf": [TEXT, BOOLEAN, INTEGER]})
+    decimal = optional({"type": "string", "format": "decimal"})
+    anything = {"anyOf": [TEXT, BOOLEAN, INTEGER]}
+    some = record(amount=INTEGER, remark=optional(TEXT), some=anything, decimal=decimal)
     (found,) = findings({"b": decide((when, "e"), otherwise="f"), "e": end(), "f": end()}, input=some)
     assert (found.code, found.severity) == ("COMPARISON_UNCERTAIN", Severity.WARNING)
+
+
+DECIMAL = {"type": "string", "format": "decimal"}
+INSTANT = {"type": "string", "format": "date-time"}
+X, Y = ref("input.x"), ref("input.y")
+
+
+@pytest.mark.parametrize(
+    ("when", "code"),
+    [
+        ({"ge": [X, const("1.5")], "as": "decimal"}, None),
+        ({"in": {"value": X, "among": ["1.5", "2"]}, "as": "decimal"}, None),
+        ({"lt": [Y, ref("instance.started_at")], "as": "date-time"}, None),
+        ({"eq": [X, const("1.50")]}, None),
+        ({"ge": [X, const("much")], "as": "decimal"}, "COMPARISON_AS_WRONG"),
+        ({"ge": [X, Y], "as": "decimal"}, "COMPARISON_AS_WRONG"),
+        ({"in": {"value": X, "among": ["1.5", "much"]}, "as": "decimal"}, "COMPARISON_AS_UNCERTAIN"),
+        ({"ge": [X, ref("input.note")], "as": "decimal"}, "COMPARISON_AS_UNCERTAIN"),
+        ({"or": [{"lt": [X, const("10")]}, {"is_null": Y}]}, "COMPARISON_AS_MISSING"),
+        ({"not": {"eq": [Y, ref("instance.started_at")]}}, "COMPARISON_AS_MISSING"),
+    ],
+)
+def test_decimals_and_instants_are_compared_as_such(when: Document, code: str | None) -> None:
+    given = record(x=DECIMAL, y=INSTANT, note=TEXT)
+    nodes = {"b": decide((when, "e"), otherwise="f"), "e": end(), "f": end()}
+    found = codes(findings(nodes, input=given))
+    assert [each for each in found if each != "CASE_DEAD"] == ([] if code is None else [code])
 
 
 @pytest.mark.parametrize(
