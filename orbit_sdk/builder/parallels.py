@@ -13,7 +13,8 @@ from orbit_sdk.builder.graph import Draft, OpenExit, Scope
 from orbit_sdk.builder.late import refuse_late_binding
 from orbit_sdk.builder.refs import Ref
 from orbit_sdk.builder.same import warn_of_equal_arms
-from orbit_sdk.builder.trace import Trace
+from orbit_sdk.builder.trace import Trace, near
+from orbit_sdk.handlers.declaration import Handler
 from orbit_sdk.handlers.problems import caller_place
 
 __all__ = ["OnArmFailure", "parallel", "parallel_each"]
@@ -134,7 +135,8 @@ def parallel_each(
     """
     trace = current_trace("orbit.parallel_each")
     items = _constants(trace, constants)
-    check_arm(trace, arm, "orbit.parallel_each")
+    if not isinstance(arm, Handler):  # a handler of one value is a function of it already
+        check_arm(trace, arm, "orbit.parallel_each")
     body = _body(trace, on_arm_failure, title)
     if len(items) == 1:
         return (arm(items[0]),)
@@ -174,8 +176,10 @@ _INSTEAD_OF_RACE = (
 def _refuse_other_joins(trace: Trace, absent: Mapping[str, object]) -> None:
     """An option that `parallel` does not have: as Python says it, with a word about other joins."""
     for name in absent:
-        trace.refuse("ABSENT", f"orbit.parallel has no option {name!r}: {_JOINS_ALL}", _INSTEAD_OF_RACE)
-        raise TypeError(f"parallel() got an unexpected keyword argument {name!r}: {_JOINS_ALL}")
+        meant = near(name, ("on_arm_failure", "key", "title"))
+        found = f"orbit.parallel has no option {name!r}{meant or f': {_JOINS_ALL}'}"
+        trace.refuse("OPTION" if meant else "ABSENT", found, _INSTEAD_OF_RACE if not meant else "write that")
+        raise TypeError(f"parallel() got an unexpected keyword argument {name!r}")
 
 
 def _body(trace: Trace, on_arm_failure: object, title: str | None) -> dict[str, Any]:

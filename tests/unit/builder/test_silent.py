@@ -2,6 +2,7 @@
 
 # What is written here is wrong on purpose.
 # mypy: ignore-errors
+# ruff: noqa: B023
 
 import contextlib
 from collections.abc import Callable
@@ -19,13 +20,15 @@ DAY = timedelta(days=1)
 
 def problems(function: Callable[[Order], Any]) -> list[tuple[str, int]]:
     """Codes and line numbers (1 is the line of `def`) of what compiling the function refuses."""
+    found: tuple[orbit.BuildError, ...] = ()
     try:
         orbit.workflow("shop.silent", version=1)(function).compile()
     except orbit.BuildError as error:
-        assert all(one.place is not None and one.place.file == __file__ for one in error.problems)
-        start = function.__code__.co_firstlineno - 1
-        return [(one.code, one.place.line - start) for one in error.problems if one.place is not None]
-    return []
+        found = (error,)
+    told = [(one.code, one.place) for error in found for one in error.problems]
+    assert all(place is not None and place.file == __file__ for _code, place in told)
+    start = function.__code__.co_firstlineno - 1
+    return [(code, place.line - start) for code, place in told]
 
 
 def of_none(order: Order) -> None:
