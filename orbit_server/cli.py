@@ -70,8 +70,6 @@ def run_server(
 
     Every setting can also be given in the environment, as ORBIT_HEARTBEAT_MS=5000.
     """
-    from orbit_server.bootstrap import run
-
     settings = _settings(
         database=database,
         host=host,
@@ -87,13 +85,18 @@ def run_server(
     settings.check_transport()
     if migrating:
         _migrate(settings.database)
+    _serve(settings, Output(json=json))
+
+
+def _serve(settings: Settings, out: Output) -> None:
+    from orbit_server.bootstrap import run
+
     token = os.environ.pop(TOKEN_VARIABLE, None)
     if token is not None and settings.development:
         asyncio.run(_ensure_token(settings, token, audit=os.environ.get(AUDIT_VARIABLE) == "1"))
-    out = Output(json=json)
 
     def started(url: str) -> None:
-        if json:
+        if out.json:
             out.event({"url": url})
         else:
             out.line(f"listening at {url}")
@@ -101,9 +104,8 @@ def run_server(
     try:
         run(settings, started=started)
     except OSError as error:
-        raise Unavailable(
-            f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}"
-        ) from None
+        reason = error.strerror or str(error)
+        raise Unavailable(f"cannot listen on {settings.host}:{settings.port}: {reason}") from None
 
 
 @command("orbit migrate --database mysql://orbit@db:3306/orbit")

@@ -81,6 +81,12 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except OrbitError as error:
             raise typer.Exit(Output(json=wants_json(ctx)).error(error)) from None
+        except BrokenPipeError:
+            raise  # whoever read the answer has seen enough; the library ends quietly
+        except OSError as error:
+            said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            Output().note(f"error {said}", "red")
+            raise typer.Exit(ExitCode.REFUSED) from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
 

@@ -53,6 +53,20 @@ class Recovery(StrEnum):
     CONSERVATIVE = "CONSERVATIVE"
 
 
+Parameters = Annotated[
+    str, typer.Option("--parameters", "-p", metavar="JSON", help="JSON, @file, or - for standard input.")
+]
+AttemptTimeout = Annotated[
+    str | None, typer.Option("--attempt-timeout", metavar="60s", help="How long one attempt may take.")
+]
+Label = Annotated[
+    list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="May be given several times.")
+]
+IdempotencyKey = Annotated[
+    str | None, typer.Option("--idempotency-key", help="The same key is the same task.")
+]
+
+
 @command(
     """orbit task submit order.pay@1 --queue payments --parameters '{"number": "A-17", "amount": 5}'""",
     "orbit task submit report.count@1 --queue reports --delay 10m --recovery READ_ONLY --attempts 20",
@@ -64,9 +78,7 @@ def task_submit(
     queue: Annotated[
         str, typer.Option("--queue", "-q", help="Where its workers listen.", show_default=False)
     ],
-    parameters: Annotated[
-        str, typer.Option("--parameters", "-p", metavar="JSON", help="JSON, @file, or - for standard input.")
-    ] = "{}",
+    parameters: Parameters = "{}",
     delay: Annotated[
         str | None, typer.Option("--delay", metavar="10m", help="Not before this has passed.")
     ] = None,
@@ -80,15 +92,9 @@ def task_submit(
     attempts: Annotated[
         int | None, typer.Option("--attempts", min=1, max=20, help="At most so many.")
     ] = None,
-    attempt_timeout: Annotated[
-        str | None, typer.Option("--attempt-timeout", metavar="60s", help="How long one attempt may take.")
-    ] = None,
-    label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="May be given several times.")
-    ] = None,
-    idempotency_key: Annotated[
-        str | None, typer.Option("--idempotency-key", help="The same key is the same task.")
-    ] = None,
+    attempt_timeout: AttemptTimeout = None,
+    label: Label = None,
+    idempotency_key: IdempotencyKey = None,
     url: Url = None,
     token: Token = None,
     json: Json = False,
@@ -98,24 +104,20 @@ def task_submit(
     name, version = versioned(handler, "handler")
     if version is None:
         raise typer.BadParameter(f"say the version of the handler: {name}@1", param_hint="HANDLER@VERSION")
-    optional: dict[str, Any] = {
-        "delay_ms": None if delay is None else duration_ms(delay, "--delay"),
-        "attempt_timeout_ms": None
-        if attempt_timeout is None
-        else duration_ms(attempt_timeout, "--attempt-timeout"),
-        "business_key": key,
-        "priority": priority,
-        "retry": None if attempts is None else {"max_attempts": attempts},
-        "labels": labels(label or [], "--label") or None,
-    }
     body = {
         "queue": queue,
         "handler": name,
         "handler_version": version,
         "parameters": json_value(parameters, "--parameters"),
         "recovery": recovery.value,
-        **{field: value for field, value in optional.items() if value is not None},
+        "delay_ms": _milliseconds(delay, "--delay"),
+        "attempt_timeout_ms": _milliseconds(attempt_timeout, "--attempt-timeout"),
+        "business_key": key,
+        "priority": priority,
+        "retry": None if attempts is None else {"max_attempts": attempts},
+        "labels": labels(label or [], "--label") or None,
     }
+    body = {field: value for field, value in body.items() if value is not None or field == "parameters"}
     with connected(url, token) as client:
         found = client.tasks.submit(body, idempotency_key=idempotency_key)
     if json:
@@ -123,6 +125,10 @@ def task_submit(
         return
     out.line(f"submitted {found.id}  {found.state}", "green")
     out.note(f"next: orbit task show {found.id}", "dim")
+
+
+def _milliseconds(text: str | None, option: str) -> int | None:
+    return None if text is None else duration_ms(text, option)
 
 
 @command("orbit task show key:A-17")

@@ -100,14 +100,10 @@ class Session:
         environment = {"ORBIT_DEVELOPMENT_TOKEN": self.data.token}
         if self.options.audit:
             environment["ORBIT_DEVELOPMENT_AUDIT"] = "1"
+        log = self.data.home / "server.log"
+        log.unlink(missing_ok=True)
         self._server = self._children.start(
-            Child(
-                "server",
-                [*arguments, *self.options.settings],
-                environment,
-                log=self.data.home / "server.log",
-                speaks=True,
-            )
+            Child("server", [*arguments, *self.options.settings], environment, log=log, speaks=True)
         )
 
     def await_server(self) -> None:

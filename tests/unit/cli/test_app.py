@@ -6,12 +6,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from orbit_sdk.cli.app import COMMANDS, plugins
+from orbit_sdk.cli.app import COMMANDS, ENTRY_POINTS, plugins
 from orbit_sdk.cli.output import ExitCode, Output, styled
 from orbit_sdk.cli.profile import Profile, write_profile
 from orbit_sdk.errors import Conflict, Detail, Unavailable
@@ -114,6 +115,28 @@ def test_wrong_use_is_told_from_a_refusal(orbit: Run, arguments: tuple[str, ...]
     local = arguments[0] in ("credential", "server")
     result = orbit(*arguments, *(() if local else where))
     assert result.exit_code == 2, result.output
+
+
+def test_a_file_that_cannot_be_written_is_told_without_a_traceback(orbit: Run, folder: Path) -> None:
+    write(folder, app=PAYMENT)
+    (folder / "taken").write_text("a file, not a folder")
+    result = orbit("compile", "app.py", "--output", "taken")
+    assert result.exit_code == 1
+    assert "taken" in result.output
+    assert "Traceback" not in result.output
+    (folder / ".orbit").write_text("")
+    assert orbit("dev", "app.py", "--port", "0").exit_code == 1
+
+
+def test_a_command_whose_package_is_incomplete_says_what_to_install(
+    orbit: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = EntryPoint("console", "orbit_absent:console", ENTRY_POINTS)
+    monkeypatch.setattr("orbit_sdk.cli.app.plugins", lambda: {"console": entry})
+    result = orbit("console")
+    assert result.exit_code == 2
+    assert "pip install 'orbit-sdk[server]'" in result.output
+    assert "console" in orbit("--help").output
 
 
 def test_errors_show_their_details_and_choose_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
