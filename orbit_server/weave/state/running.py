@@ -32,7 +32,7 @@ from orbit_server.storage import commands as storage
 from orbit_server.storage.book import Book
 from orbit_server.weave.definitions.catalog import Catalog, Compiled
 from orbit_server.weave.state.facts import BookFacts, fact_needs
-from orbit_server.weave.state.rows import INSTANCES, STEPS, InstanceRow, to_instance, to_step
+from orbit_server.weave.state.rows import INSTANCES, STEPS, InstanceRow, StepRow, to_instance, to_step
 from orbit_server.weave.state.signals import BODIES, PENDING_SIGNALS, to_body, to_signal
 
 BODIES_AHEAD = 8
@@ -118,11 +118,18 @@ def merged(*needs: Mapping[str, Iterable[Id]]) -> dict[str, list[Id]]:
     return out
 
 
-def advance_needs(book: Book, plan: Plan, row: InstanceRow, steps: Iterable[Step]) -> dict[str, list[Id]]:
+def advance_needs(
+    book: Book, plan: Plan, row: InstanceRow, steps: Iterable[Step | StepRow]
+) -> dict[str, list[Id]]:
     """The facts that an advance from these steps, or from the stored checkpoint, may read."""
     keys: set[FactKey] = set(needed_facts(plan, State(to_instance(row)), _CONTINUE))
     for step in steps:
         keys |= plan.reads_of(step.step_key)
+<<<<<<< Updated upstream
+=======
+    for entry in orjson.loads(row.checkpoint) if row.checkpoint else ():
+        keys |= plan.reads_of(entry.partition(":")[0])
+>>>>>>> Stashed changes
     return fact_needs(book, row.id, keys)
 
 
@@ -144,10 +151,16 @@ def state_of(book: Book, row: InstanceRow, closed: Mapping[str, Step] = _NO_STEP
     return State(to_instance(row), live_steps(book, row.id), signals, closed, bodies)
 
 
-def report_of(book: Book, task: Task) -> TaskReport:
-    """The newest stored fact about a task, as the engine sees it. Its result must be loaded."""
+def report_of(book: Book, task: Task, *, values: bool = True) -> TaskReport:
+    """The newest stored fact about a task, as the engine sees it. Its result must be loaded.
+
+    `values` False: without what it left, for decisions that only ask how it stands (a value that cannot be
+    read must not keep a person from deciding).
+    """
     phase = _PHASES.get(task.state, TaskPhase.OPEN)
-    stored: TaskResult | None = None if phase is TaskPhase.OPEN else book.get(TASK_RESULTS, task.id)
+    stored: TaskResult | None = None
+    if values and phase is not TaskPhase.OPEN:
+        stored = book.get(TASK_RESULTS, task.id)
     result = orjson.loads(stored.result) if stored is not None and stored.result is not None else None
     error = orjson.loads(stored.error) if stored is not None and stored.error is not None else {}
     return TaskReport(
