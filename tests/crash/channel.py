@@ -120,6 +120,10 @@ class Ledger:
         with self._lock:
             return [one for one in self.applied if one.step == step]
 
+    def of_workflow(self, workflow: str) -> list[Applied]:
+        with self._lock:
+            return [one for one in self.applied if one.workflow == workflow]
+
     def let_go(self, step: str) -> None:
         with self._changed:
             self.hold.discard(step)

@@ -167,13 +167,13 @@ def fan(order: Order) -> FanEnd:
 
 
 class AskEnd(BaseModel):
-    how: Literal["done", "given_up"]
+    how: str
     state: str
 
 
 @orbit.workflow("storm.ask", version=1)
 def question(order: Order) -> AskEnd:
-    """A catch arm, a timer, and a poll that a receipt may overtake."""
+    """A catch arm, a timer, a poll that a receipt may overtake, and a branch."""
 
     def refused(failure: orbit.Failure) -> Receipt:
         return put.options(retry=SOON, key="give_up")(order.name)
@@ -191,7 +191,13 @@ def question(order: Order) -> AskEnd:
         final_signal=DONE.match(order.name),
         key="poll",
     )
-    return orbit.build(AskEnd, how="done", state=final.state)
+    how = orbit.branch(
+        orbit.when(
+            order.outcome == "receipt", lambda: put.options(retry=SOON, key="thank")(order.name).receipt
+        ),
+        orbit.otherwise(lambda: look.options(retry=SOON, key="look_again")(order.name).text),
+    )
+    return orbit.build(AskEnd, how=how, state=final.state)
 
 
 @orbit.workflow("storm.one", version=1)

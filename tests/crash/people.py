@@ -11,7 +11,7 @@ from orbit_sdk.client import OrbitClient
 from orbit_sdk.errors import OrbitError
 from orbit_sdk.protocol.workflows import ReviewItem
 from tests.crash.channel import Ledger
-from tests.crash.flows import WORKFLOWS, undeclared_one
+from tests.crash.flows import WORKFLOWS, chain, fan, undeclared_one
 
 TERMINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELLED"})
 
@@ -124,4 +124,32 @@ def wrongs_of_effects(ledger: Ledger, *, forgiven: frozenset[str] = frozenset())
             found.append(f"{effects[0].recovery} effect {key} of {effects[0].workflow} happened as {shown}")
         if len({(one.workflow, one.step) for one in effects}) > 1:
             found.append(f"effect key {key} was used by more than one step")
+    return found
+
+
+def expected_effects(kind: str, outcome: str) -> set[str]:
+    """The steps whose effects a finished workflow of this kind has had."""
+    if kind == chain.id:
+        return {"put", "send", "stamp", "pay"}
+    if kind == fan.id:
+        return {"left", "after_signal", "marked", "after"}
+    first = {"give_up"} if outcome == "refused" else {"reserve"}
+    return first | ({"thank"} if outcome == "receipt" else set())
+
+
+def unlike_what_happened(
+    ledger: Ledger, workflow: str, kind: str, outcome: str, output: Mapping[str, Any]
+) -> list[str]:
+    """Where a finished workflow says other than what happened outside."""
+    keys = {one.step: one.key for one in ledger.of_workflow(workflow)}
+    found = []
+    if set(keys) != expected_effects(kind, outcome):
+        found.append(f"it had the effects {sorted(keys)}")
+    said = {
+        chain.id: {"put": "put", "sent": "send", "stamped": "stamp", "paid": "pay"},
+        fan.id: {"left": "left", "marked": "marked", "after": "after"},
+    }
+    for field, step in said.get(kind, {}).items():
+        if step in keys and output[field] != f"r-{keys[step][:12]}":
+            found.append(f"its {field} is {output[field]}, the effect of {step} has key {keys[step]}")
     return found
