@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Final
+
 from orbit_sdk.values.ids import derive_id
+
+_KEPT: Final = 8_192
+"""Identities that are remembered: those of one step are asked for again and again while it is decided on."""
 
 
 def task_ref(task_id: str) -> str:
@@ -28,6 +34,7 @@ def parse_ref(ref: str) -> tuple[str, str]:
     return kind, identity
 
 
+@lru_cache(maxsize=_KEPT)
 def step_id(instance_id: str, step_key: str) -> str:
     """The identity of a step over all its activations: the aggregate of its events."""
     return derive_id(instance_id, step_key)
@@ -56,6 +63,7 @@ def split_exit(entry: str) -> tuple[str, str]:
     return step_key, exit_name
 
 
+@lru_cache(maxsize=_KEPT)
 def activation_id(instance_id: str, step_key: str, activation_no: int) -> str:
     """The identity of one activation. It follows from what it names, so that an earlier result is found by
     primary key however long the history is; the leading time of the instance keeps rows of one time together

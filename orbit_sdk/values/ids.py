@@ -25,12 +25,9 @@ def is_id(text: str) -> bool:
 
 def derive_id(*parts: str) -> Id:
     """The id that these parts always have; the parts are kept apart, so ("ab", "c") != ("a", "bc")."""
-    hasher = hashlib.sha256()
-    for part in parts:
-        data = part.encode()
-        hasher.update(len(data).to_bytes(8, "big"))
-        hasher.update(data)
-    return hasher.hexdigest()[:32]
+    data = [part.encode() for part in parts]
+    sized = b"".join([piece for part in data for piece in (len(part).to_bytes(8, "big"), part)])
+    return hashlib.sha256(sized).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from orbit_sdk.errors import OrbitError
 from orbit_sdk.values.ids import Id, derive_id
@@ -120,6 +120,10 @@ class Order:
     """Base of a command: nothing more is needed than `needs` says."""
 
     __slots__ = ()
+
+    asks_after: ClassVar[frozenset[str] | None] = None
+    """Kinds after which `more` is asked; None for all that the command names. Narrow it where it is asked
+    often and most kinds tell it nothing new."""
 
     def more(self, book: Book) -> Needs:  # noqa: ARG002  # the signature is the protocol's
         return NOTHING

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Protocol
 
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
 
 
 class Fault(Enum):
@@ -45,9 +45,17 @@ class Faults(Protocol):
         """After COMMIT succeeded: raising means that its answer was lost."""
 
 
+FAULTS = "orbit.faults"
+"""Where a connection keeps the faults that its statements are shown to."""
+
+
 def watch_statements(engine: Engine, faults: Faults) -> None:
     """Let a test's faults see every statement before it is sent."""
 
     @event.listens_for(engine, "before_cursor_execute")
     def before(_conn: object, _cursor: object, statement: str, *_: object) -> None:
         faults.statement(statement)
+
+    @event.listens_for(engine, "engine_connect")
+    def mark(conn: Connection) -> None:
+        conn.info[FAULTS] = faults

@@ -45,6 +45,12 @@ def _asks(command: Command[Any]) -> bool:
     return own is not Order.more
 
 
+def _asks_after(command: Command[Any]) -> frozenset[str] | None:
+    """The kinds after which a command asks for more; None for every kind that it has named."""
+    own: frozenset[str] | None = getattr(type(command), "asks_after", None)
+    return own
+
+
 @dataclass(slots=True, eq=False)
 class Entry:
     """A command on its way through groups, with what earlier runs taught about it."""
@@ -214,10 +220,12 @@ class _Run:
         for name, kind in self._kinds.items():
             self._load(kind, wanted[name])
             for place, entry, named in asking:
-                if name in named and place not in self._result.verdicts:
+                after = _asks_after(entry.command)
+                if name in named and (after is None or name in after) and place not in self._result.verdicts:
                     self._ask_more(place, entry, named, name, wanted)
             for companion, named in accompanying:
-                if name in named:
+                after = _asks_after(companion)
+                if name in named and (after is None or name in after):
                     self._ask_companion(companion, named, name, wanted)
 
     def _want(self, wanted: dict[str, dict[Id, None]], needs: Needs) -> None:

@@ -8,8 +8,8 @@ writes an event and an inbox row with it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
+from orbit_sdk.engine.records import altered
 from orbit_sdk.errors import FailedPrecondition, NotFound
 from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.ids import Id, IdSeed
@@ -127,7 +127,7 @@ def mark_inbox(book: Book, inbox_id: Id, state: str) -> InboxRow:
     row = book.get(INBOX, inbox_id)
     if row is None:
         raise NotFound(f"inbox row {inbox_id} is gone")
-    return row if row.state == state else book.change(INBOX, row, replace(row, state=state))
+    return row if row.state == state else book.change(INBOX, row, altered(row, state=state))
 
 
 def task_of(book: Book, task_id: Id) -> Task:

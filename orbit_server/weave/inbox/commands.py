@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from orbit_sdk.engine.commands import ApplyReport, ReportEngineError
 from orbit_sdk.values.ids import Id, IdSeed
@@ -13,18 +14,18 @@ from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Keyless, Needs, Outcome, Refused
 from orbit_server.storage.commands import Missing as MissingRows
 from orbit_server.weave.state.apply import apply_decision
-from orbit_server.weave.state.rows import INSTANCES
+from orbit_server.weave.state.rows import CLOSED_STEPS, INSTANCES, STEPS
 from orbit_server.weave.state.running import (
     Weave,
     advance_needs,
     base_needs,
     engine_outcome,
-    live_steps,
     merged,
     report_of,
     signal_needs,
     task_needs,
 )
+from orbit_server.weave.state.signals import PENDING_SIGNALS
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,10 @@ class ConsumeReport(Keyless):
     inbox_id: Id | None
     seed: IdSeed
     weave: Weave
+
+    asks_after: ClassVar[frozenset[str] | None] = frozenset(
+        (STEPS.name, CLOSED_STEPS.name, PENDING_SIGNALS.name, TASKS.name)
+    )
 
     @property
     def lane(self) -> str:
@@ -60,11 +65,11 @@ class ConsumeReport(Keyless):
         row = book.get(INSTANCES, self.instance_id)
         if row is None:
             return {}
-        steps = live_steps(book, row.id)
+        steps = [step for step in book.members(STEPS, row.id) if step.live]
         compiled = self.weave.compiled(row.definition_key)
-        mine = [step for step in steps.values() if step.task_id == self.task_id]
+        mine = [step for step in steps if step.task_id == self.task_id]
         # A failure may stop other arms and cancel their tasks: these are touched with their attempts.
-        siblings = [s.task_id for s in steps.values() if s.task_id is not None and s.task_id != self.task_id]
+        siblings = [s.task_id for s in steps if s.task_id is not None and s.task_id != self.task_id]
         return merged(
             signal_needs(book, row),
             advance_needs(book, compiled.plan, row, mine),
@@ -124,6 +129,10 @@ class BlockOnError(Keyless):
 
     def needs(self) -> Needs:
         return {**base_needs(self.instance_id), INBOX.name: (self.inbox_id,)}
+
+    def more(self, book: Book) -> Needs:
+        row = book.get(INSTANCES, self.instance_id)
+        return {} if row is None else signal_needs(book, row)
 
     def decide(self, book: Book) -> Outcome[bool]:
         row = book.get(INSTANCES, self.instance_id)

@@ -125,11 +125,6 @@ def advance_needs(
     keys: set[FactKey] = set(needed_facts(plan, State(to_instance(row)), _CONTINUE))
     for step in steps:
         keys |= plan.reads_of(step.step_key)
-<<<<<<< Updated upstream
-=======
-    for entry in orjson.loads(row.checkpoint) if row.checkpoint else ():
-        keys |= plan.reads_of(entry.partition(":")[0])
->>>>>>> Stashed changes
     return fact_needs(book, row.id, keys)
 
 

@@ -4,8 +4,9 @@ verification.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from orbit_sdk.engine.records import altered
 from orbit_server.pulse.tasks.decide.move import Body, Move, Note, close, to, too_late
 from orbit_server.pulse.tasks.decide.policy import RetryPolicy, backoff_us, verify_backoff_us
 from orbit_server.pulse.tasks.decide.start import lease_over, withdraw
@@ -63,7 +64,7 @@ def finish(task: Task, attempt: Attempt, report: Report, ground: Ground) -> Move
     if attempt.kind is AttemptKind.VERIFY:
         return _verified(task, attempt, report, ground)
     if report.said is Said.CANCELLED and task.state is not TaskState.CANCELLING:
-        report = replace(report, said=Said.EXCEPTION)
+        report = altered(report, said=Said.EXCEPTION)
     if report.said in _HANDED_BACK:
         return _handed_back(task, attempt, report, ground)
     effect = _may_have_effect(attempt, report)
@@ -102,7 +103,7 @@ def late(task: Task, attempt: Attempt, report: Report, known_digest: str | None)
     flagged = task
     had_effect = attempt.kind is AttemptKind.RUN and attempt.recovery is not Recovery.READ_ONLY
     if success and had_effect and heeds_late_success(task):
-        flagged = replace(task, late_success=True)
+        flagged = altered(task, late_success=True)
     return Move(flagged, notes=(note,))
 
 
@@ -145,7 +146,7 @@ def _outcome(task: Task, closed: Attempt, report: Report, ground: Ground) -> tup
         if task.late_success and not task.detached:
             return to_review(task, now, ErrorCode.LATE_SUCCESS), None
         return failed(task, now, code, effect_possible=False), error
-    held = replace(task, effect_possible=task.effect_possible or closed.effect_possible)
+    held = altered(task, effect_possible=task.effect_possible or closed.effect_possible)
     if task.detached:
         return cancelled(held, now), None
     if report.said is Said.INVALID_RESULT:
@@ -220,7 +221,7 @@ def _handed_back(task: Task, attempt: Attempt, report: Report, ground: Ground) -
     free = task.uncharged < ground.times.uncharged_attempts
     closed = close(attempt, report.said, ground.now, charged=not free, error=report.error)
     loose = (
-        replace(task, attempts_used=task.attempts_used - 1, uncharged=task.uncharged + 1) if free else task
+        altered(task, attempts_used=task.attempts_used - 1, uncharged=task.uncharged + 1) if free else task
     )
     if task.detached:
         return Move(cancelled(loose, ground.now), closed)
@@ -265,7 +266,7 @@ def _verified(task: Task, attempt: Attempt, report: Report, ground: Ground) -> M
 def _cannot_happen(task: Task, closed: Attempt, report: Report, ground: Ground) -> tuple[Task, Body | None]:
     if task.late_success and not task.detached:
         return to_review(task, ground.now, ErrorCode.LATE_SUCCESS), None
-    clean = replace(task, effect_possible=False)
+    clean = altered(task, effect_possible=False)
     if task.cancel_requested or task.detached:
         return cancelled(clean, ground.now), None
     return _retry_or_end(clean, closed, report, ground, Body(error=report.error, digest=report.digest))

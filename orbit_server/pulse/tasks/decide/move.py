@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from orbit_sdk.engine.records import altered
 from orbit_server.pulse.tasks.lifecycle import (
     LEGAL_MOVES,
     TERMINAL,
@@ -71,7 +72,7 @@ def shaped(task: Task, state: TaskState, now: int, changes: dict[str, Any]) -> T
         if state in TERMINAL:
             changes["settled_at"] = now
             changes["review_class"] = None
-        return replace(task, state=state, **changes)
+        return altered(task, state=state, **changes)
     attempt_id = changes.get("attempt_id", task.attempt_id)
     if attempt_id is None:
         changes["lease_until"] = None
@@ -91,7 +92,7 @@ def shaped(task: Task, state: TaskState, now: int, changes: dict[str, Any]) -> T
         due_at is not None,
         task.blocked & Block.KEY,
     )
-    return replace(task, state=state, **changes)
+    return altered(task, state=state, **changes)
 
 
 def last_start_of(task: Task) -> int | None:
@@ -112,7 +113,7 @@ def close(
     attempt: Attempt, said: Said, now: int, *, charged: bool, effect: bool = False, error: str | None = None
 ) -> Attempt:
     """The attempt as it ended. Closing frees its session and every permit."""
-    return replace(
+    return altered(
         attempt,
         state=AttemptState.CLOSED,
         session_id=None,

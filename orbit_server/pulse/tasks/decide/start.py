@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from orbit_sdk.engine.records import altered
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.tasks.decide.move import Move, close, shaped, to, too_late
 from orbit_server.pulse.tasks.decide.stop import expire, may_have_effect, to_review
@@ -86,7 +87,7 @@ def claim(
             return Move(_doubted(task, now))
     attempt = _opened(task, kind, (who, level), attempt_id, now, times)
     if kind is AttemptKind.VERIFY:
-        attempt = replace(attempt, asked_generation=_asked(earlier))
+        attempt = altered(attempt, asked_generation=_asked(earlier))
     started = attempt.state is AttemptState.RUNNING
     state = task.state
     used = task.attempts_used
@@ -195,7 +196,7 @@ def start(
     limit_at = now + task.attempt_timeout_ms * 1000
     lease_until = min(now + times.lease_ms * 1000, limit_at)
     runs = attempt.kind is AttemptKind.RUN
-    begun = replace(
+    begun = altered(
         attempt,
         state=AttemptState.RUNNING,
         started_at=now,
@@ -234,7 +235,7 @@ def gate(task: Task, attempt: Attempt | None, closed: bool, now: int) -> Move | 
         ended = close(attempt, Said.NOT_STARTED, now, charged=False)
         return Move(to(task, TaskState.READY, now, attempt_id=None, gate=value, virtual_start=now), ended)
     if task.state is TaskState.NEEDS_REVIEW:
-        return Move(replace(task, gate=value))
+        return Move(altered(task, gate=value))
     return Move(shaped(task, task.state, now, {"gate": value, "due_at": task.due_at}))
 
 
@@ -253,7 +254,7 @@ def renew(task: Task, attempt: Attempt, session_id: Id, now: int, times: PulseTi
         until = min(until, attempt.limit_at)
     if until <= now:
         return None
-    return replace(task, lease_until=until)
+    return altered(task, lease_until=until)
 
 
 def mark(task: Task, attempt: Attempt, asker: tuple[Id, str], now: int) -> tuple[Attempt | None, str]:
@@ -275,18 +276,18 @@ def mark(task: Task, attempt: Attempt, asker: tuple[Id, str], now: int) -> tuple
         return None, "CANCELLED"
     if attempt.marked_at is not None:
         return None, "GRANTED"
-    return replace(attempt, marked_at=now), "GRANTED"
+    return altered(attempt, marked_at=now), "GRANTED"
 
 
 def bind(task: Task, attempt: Attempt, session_id: Id, now: int, times: PulseTimes) -> Move | None:
     """The running attempt, now of another session of the same process, with a new lease; None when it is
     lost.
     """
-    bound = replace(attempt, session_id=session_id)
+    bound = altered(attempt, session_id=session_id)
     after = renew(task, bound, session_id, now, times)
     if after is None or after.lease_until is None:
         return None
-    return Move(after, replace(bound, lease_until=after.lease_until))
+    return Move(after, altered(bound, lease_until=after.lease_until))
 
 
 def wants_cancel(task: Task, attempt: Attempt) -> bool:

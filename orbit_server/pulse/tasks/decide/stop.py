@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
+from orbit_sdk.engine.records import altered
 from orbit_server.pulse.tasks.decide.move import Body, Move, close, last_start_of, to
 from orbit_server.pulse.tasks.lifecycle import (
     TERMINAL,
@@ -76,7 +77,7 @@ def cancel(task: Task, attempt: Attempt | None, now: int) -> Cancelled:
     if task.state in TERMINAL or task.cancel_requested:
         return Cancelled(None)
     if task.state is TaskState.NEEDS_REVIEW:
-        return Cancelled(Move(replace(task, cancel_requested=True, revision=task.revision + 1)))
+        return Cancelled(Move(altered(task, cancel_requested=True, revision=task.revision + 1)))
     if task.state in (TaskState.RUNNING, TaskState.VERIFYING):
         after = to(
             task,
@@ -103,9 +104,9 @@ def detach(task: Task, attempt: Attempt | None, now: int) -> Move | None:
     """
     if task.state in TERMINAL or task.detached:
         return None
-    loose = replace(task, detached=True)
+    loose = altered(task, detached=True)
     if task.attempt_id is not None and task.state is not TaskState.OFFERED:
-        return Move(replace(loose, revision=task.revision + 1))
+        return Move(altered(loose, revision=task.revision + 1))
     if task.state is TaskState.VERIFYING:
         loose = to(loose, TaskState.CANCELLING, now)
     closed = None if attempt is None else close(attempt, Said.NOT_STARTED, now, charged=False)
