@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orbit_sdk.engine.commands import Advance, TimePassed
+from orbit_sdk.engine.commands import Advance, ReportEngineError, TimePassed
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.pulse.tasks.rows import TASKS
 from orbit_server.storage.book import Book
@@ -100,7 +100,40 @@ class ContinueAdvance(Keyless):
         return _decided(book, self.weave, row, Advance(self.seed))
 
 
-def _decided(book: Book, weave: Weave, row: InstanceRow, order: TimePassed | Advance) -> Outcome[bool]:
+@dataclass(frozen=True, slots=True)
+class BlockStep(Keyless):
+    """Time or a checkpoint could not be followed: the step, or what the checkpoint leads to, goes to review
+    (ENGINE_ERROR) instead of being met for ever. `activation_id` None: the checkpoint.
+    """
+
+    instance_id: Id
+    activation_id: Id | None
+    message: str
+    seed: IdSeed
+    weave: Weave
+
+    @property
+    def lane(self) -> str:
+        return self.instance_id
+
+    def needs(self) -> Needs:
+        return base_needs(self.instance_id)
+
+    def more(self, book: Book) -> Needs:
+        row = book.get(INSTANCES, self.instance_id)
+        return {} if row is None else signal_needs(book, row)
+
+    def decide(self, book: Book) -> Outcome[bool]:
+        row = book.get(INSTANCES, self.instance_id)
+        if row is None:
+            return Done(answer=False)
+        order = ReportEngineError(self.activation_id or "", self.message, self.seed)
+        return _decided(book, self.weave, row, order)
+
+
+def _decided(
+    book: Book, weave: Weave, row: InstanceRow, order: TimePassed | Advance | ReportEngineError
+) -> Outcome[bool]:
     answer = engine_outcome(book, weave, row, order)
     if isinstance(answer, Refused | MissingRows):
         return answer

@@ -146,5 +146,5 @@ class ResolveStep:
             code=self.code,
             message=self.message,
             no_effect_proven=self.basis == "PROVEN",
-            report=None if task is None else report_of(book, task),
+            report=None if task is None else report_of(book, task, values=False),
         )

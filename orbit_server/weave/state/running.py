@@ -122,7 +122,9 @@ def advance_needs(
     book: Book, plan: Plan, row: InstanceRow, steps: Iterable[Step | StepRow]
 ) -> dict[str, list[Id]]:
     """The facts that an advance from these steps, or from the stored checkpoint, may read."""
-    keys: set[FactKey] = set(needed_facts(plan, State(to_instance(row)), _CONTINUE))
+    keys: set[FactKey] = set()
+    if row.checkpoint:
+        keys |= needed_facts(plan, State(to_instance(row)), _CONTINUE)
     for step in steps:
         keys |= plan.reads_of(step.step_key)
     return fact_needs(book, row.id, keys)

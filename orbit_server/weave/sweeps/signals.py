@@ -41,4 +41,4 @@ async def sweep_signals(
     commands = [ExpirePending(instance_id, new_seed(), weave) for instance_id in owners]
     moved, failed = await send_each(database, weave, commands)
     last = (found[-1][0], found[-1][1]) if len(found) == limit else None
-    return SweepReport(len(found), moved, failed, last)
+    return SweepReport(len(found), moved, len(failed), last)

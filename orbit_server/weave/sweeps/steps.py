@@ -9,12 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from orbit_sdk.errors import OrbitError
+from orbit_sdk.errors import Code, OrbitError
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.storage.commands import Command
 from orbit_server.storage.database import Database
 from orbit_server.storage.tables import instances, steps
-from orbit_server.weave.instances.time import ContinueAdvance, StepDue
+from orbit_server.weave.instances.time import BlockStep, ContinueAdvance, StepDue
 from orbit_server.weave.service import send_all
 from orbit_server.weave.state.running import Weave
 
@@ -75,15 +75,16 @@ async def sweep_due_steps(
     after: tuple[int, Id] | None = None,
     limit: int = 200,
 ) -> SweepReport:
-    """Move the steps whose time has come."""
+    """Move the steps whose time has come. One that cannot be moved goes to review."""
     now = await database.now()
     found = await database.read(lambda conn: due_steps(conn, now, after, limit))
     commands = [StepDue(instance_id, step_id, new_seed(), weave) for _, step_id, instance_id in found]
     moved, failed = await send_each(database, weave, commands)
+    await _block(database, weave, new_seed, failed)
     if len(found) == limit:
-        return SweepReport(len(found), moved, failed, (found[-1][0], found[-1][1]), now)
+        return SweepReport(len(found), moved, len(failed), (found[-1][0], found[-1][1]), now)
     upcoming = await database.read(lambda conn: next_due_at(conn, now))
-    return SweepReport(len(found), moved, failed, None, upcoming)
+    return SweepReport(len(found), moved, len(failed), None, upcoming)
 
 
 async def sweep_advances(
@@ -94,23 +95,48 @@ async def sweep_advances(
     after: tuple[int, Id] | None = None,
     limit: int = 200,
 ) -> SweepReport:
-    """Continue the checkpoints that wait."""
+    """Continue the checkpoints that wait. One that cannot be continued sends its targets to review."""
     now = await database.now()
     found = await database.read(lambda conn: due_advances(conn, now, after, limit))
     commands = [ContinueAdvance(instance_id, new_seed(), weave) for _, instance_id in found]
     moved, failed = await send_each(database, weave, commands)
-    return SweepReport(len(found), moved, failed, found[-1] if len(found) == limit else None)
+    await _block(database, weave, new_seed, failed)
+    return SweepReport(len(found), moved, len(failed), found[-1] if len(found) == limit else None)
 
 
-async def send_each(database: Database, weave: Weave, commands: Sequence[Command[Any]]) -> tuple[int, int]:
-    """(moved, failed). One bad row never stops the others: it is counted, logged, and passed by."""
-    moved = failed = 0
+async def send_each(
+    database: Database, weave: Weave, commands: Sequence[Command[Any]]
+) -> tuple[int, list[tuple[Command[Any], OrbitError]]]:
+    """How many moved, and which failed. One bad row never stops the others: it is logged and passed by."""
+    moved = 0
+    failed: list[tuple[Command[Any], OrbitError]] = []
     for command, answer in zip(
         commands, await send_all(database, weave, commands, background=True), strict=True
     ):
         if isinstance(answer, OrbitError):
-            failed += 1
+            failed.append((command, answer))
             log.warning("%s of workflow %s: %s", type(command).__name__, command.lane, answer)
         elif answer.answer:
             moved += 1
     return moved, failed
+
+
+async def _block(
+    database: Database,
+    weave: Weave,
+    new_seed: Callable[[], IdSeed],
+    failed: Sequence[tuple[Command[Any], OrbitError]],
+) -> None:
+    """What can never be applied goes to a person; what only the database kept back is met again."""
+    blocks = [
+        BlockStep(
+            command.lane,
+            command.activation_id if isinstance(command, StepDue) else None,
+            str(error.__cause__ or error)[:500],
+            new_seed(),
+            weave,
+        )
+        for command, error in failed
+        if error.code not in (Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED)
+    ]
+    await send_each(database, weave, blocks)
