@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orbit_sdk.builder.endless import INSTEAD_OF_LOOPS, turning_here
 from orbit_sdk.builder.express import Target, express, express_freely
 from orbit_sdk.builder.foreign import explained
 from orbit_sdk.builder.graph import ArmFailed, Expr, OpenExit, Scope
@@ -54,8 +55,8 @@ def run_arm(trace: Trace, scope: Scope, arm: Any, args: tuple[object, ...] = ())
     if scope.depth > _MOST_NESTED:
         raise trace.refuse(
             "ENDLESS",
-            f"arms lie more than {_MOST_NESTED} deep in each other: does a function call itself?",
-            "ask again with orbit.poll, or let a handler start the next instance; a workflow has no loops",
+            f"arms lie more than {_MOST_NESTED} deep in each other{turning_here()}",
+            INSTEAD_OF_LOOPS,
         )
     outer, trace.scope = trace.scope, scope
     try:

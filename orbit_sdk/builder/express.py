@@ -8,7 +8,8 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from enum import Enum
 from typing import Annotated, Any, Union
 
@@ -272,7 +273,25 @@ def _not_json(value: object, where: str) -> tuple[str, str] | None:
         case list():
             return _first(_not_json(one, f"{where}[{n}]") for n, one in enumerate(value))
         case _:
-            return None
+            return _without_form(value, where)
+
+
+_CARRIED = (str, int, float, type(None), Decimal, date, timedelta, Enum, BaseModel)
+
+
+def _without_form(value: object, where: str) -> tuple[str, str] | None:
+    if _has_json_form(value):
+        return None
+    kind = type(value).__name__
+    return f"{where}: {value!r} ({kind}) has no JSON form", "give a value of the declared type"
+
+
+def _has_json_form(value: object) -> bool:
+    """Whether some declared type could carry it (code never can)."""
+    if isinstance(value, type) or (callable(value) and not isinstance(value, BaseModel)):
+        return False
+    known = isinstance(value, _CARRIED) or dataclasses.is_dataclass(value)
+    return known or hasattr(value, "__get_pydantic_core_schema__") or type(value).__module__ == "uuid"
 
 
 def _member(key: object, value: object, where: str) -> tuple[str, str] | None:

@@ -6,6 +6,7 @@ import re
 
 from pydantic import ValidationError
 
+from orbit_sdk.builder.endless import INSTEAD_OF_LOOPS, turning_in
 from orbit_sdk.builder.refs import Condition, Ref
 from orbit_sdk.builder.trace import Trace
 from orbit_sdk.handlers.problems import BuildError, raised_place
@@ -30,8 +31,8 @@ def explained(trace: Trace, error: BaseException) -> BuildError | None:
     elif isinstance(error, RecursionError):
         return trace.refuse(
             "ENDLESS",
-            "a function calls itself without end, and nothing that runs could stop it",
-            "ask again with orbit.poll, or let a handler start the next instance; a workflow has no loops",
+            f"the function does not come to an end{turning_in(error.__traceback__)}",
+            INSTEAD_OF_LOOPS,
             place,
         )
     elif isinstance(error, TypeError) and _STAND_IN.search(str(error)):

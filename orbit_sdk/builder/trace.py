@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from orbit_sdk.builder import shapes
+from orbit_sdk.builder.endless import INSTEAD_OF_LOOPS, turning_here
 from orbit_sdk.builder.graph import Draft, Expr, OpenExit, Scope
 from orbit_sdk.builder.guards import is_text
 from orbit_sdk.builder.refs import Owner, Ref, RefData
@@ -146,8 +147,8 @@ class Trace:
         if len(self.drafts) >= _MOST_DRAFTS:
             raise self.refuse(
                 "ENDLESS",
-                f"more than {_MOST_DRAFTS} nodes are declared: does a loop or a function go on without end?",
-                "ask again with orbit.poll, or let a handler start the next instance",
+                f"more than {_MOST_DRAFTS} nodes are declared{turning_here()}",
+                INSTEAD_OF_LOOPS,
             )
         for item in scope.open:
             item.draft.exits[item.exit] = draft

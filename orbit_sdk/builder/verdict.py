@@ -22,7 +22,7 @@ def judge(definition: Definition, side: Mapping[str, Place]) -> tuple[Diagnostic
     found = tuple(check_definition(definition, side=side))
     errors = [one for one in found if one.is_error]
     if errors:
-        raise BuildError([Problem(one.code, one.message, one.help, one.place) for one in errors])
+        raise BuildError([Problem(one.code, one.message, one.help, one.place, one.related) for one in errors])
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -10,7 +11,7 @@ from pathlib import PurePath
 from types import CodeType, FrameType
 from typing import Literal
 
-from orbit_sdk.check.diagnostics import Place
+from orbit_sdk.check.diagnostics import Place, Related
 from orbit_sdk.errors import Code, OrbitError
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Problem",
     "caller_place",
     "function_place",
+    "is_author",
     "raised_place",
     "shorten",
 ]
@@ -91,19 +93,22 @@ BuildCode = Literal[
 """The closed set of misuses; `docs/reference/builder.md` explains each."""
 
 _PACKAGE = __name__.partition(".")[0]
+_LIBRARY = str(PurePath(inspect.__file__).parent)
+"""Where Python keeps its own modules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One misuse: a stable code, what was found, what to write instead, and where in the author's source.
 
-    The code is a `BuildCode`, or that of a finding of `orbit_sdk.check`.
+    The code is a `BuildCode`, or that of a finding of `orbit_sdk.check`; `related` is what else takes part.
     """
 
     code: str
     found: str
     instead: str
     place: Place | None = None
+    related: tuple[Related, ...] = ()
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place is not None else ""
@@ -133,29 +138,35 @@ class BuildError(OrbitError):
 
 
 def caller_place() -> Place | None:
-    """The innermost position outside of Orbit and pydantic: the author's own line."""
+    """The innermost position outside of Orbit, pydantic and Python itself: the author's own line."""
     frame: FrameType | None = inspect.currentframe()
     while frame is not None:
-        if _is_author(frame):
+        if is_author(frame):
             return _position(frame.f_code, frame.f_lasti, frame.f_lineno)
         frame = frame.f_back
     return None
 
 
 def raised_place(error: BaseException) -> Place | None:
-    """The innermost position outside of Orbit and pydantic where an error came from."""
+    """The innermost position outside of Orbit, pydantic and Python itself where an error came from."""
     found: Place | None = None
     step = error.__traceback__
     while step is not None:
-        if _is_author(step.tb_frame):
+        if is_author(step.tb_frame):
             found = _position(step.tb_frame.f_code, step.tb_lasti, step.tb_lineno)
         step = step.tb_next
     return found
 
 
-def _is_author(frame: FrameType) -> bool:
+def is_author(frame: FrameType) -> bool:
+    """Whether a frame belongs to neither Orbit nor pydantic nor Python itself."""
     name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    return name not in (_PACKAGE, "pydantic", "typing", "contextlib", "functools", "abc")
+    return name not in (_PACKAGE, "pydantic") and not _is_python_s_own(name, frame.f_code.co_filename)
+
+
+def _is_python_s_own(name: str, file: str) -> bool:
+    """A file of the author may be called like a module of Python: both must hold."""
+    return name in sys.stdlib_module_names and file.startswith((_LIBRARY, "<frozen "))
 
 
 def function_place(function: object) -> Place | None:

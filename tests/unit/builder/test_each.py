@@ -38,9 +38,10 @@ def test_each_takes_members_pairs_and_references() -> None:
         orbit.parallel_each([order.order_id, "x"], work, key="both")
 
     node = nodes(body)
-    assert [node[f"work{n}"]["input"]["text"]["const"] for n in ("", "_2", "_3", "_4")] == list(
-        "red blue a b".split()
-    )
+    assert [node[f"work{n}"]["input"]["text"]["const"] for n in ("", "_2", "_3", "_4")] == [
+        *("red", "blue"),
+        *("a", "b"),
+    ]
     assert node["work_5"]["input"]["text"] == {"ref": "input", "path": ["order_id"]}
 
 
