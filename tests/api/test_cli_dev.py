@@ -107,6 +107,9 @@ def test_a_workflow_runs_from_start_over_a_signal_to_its_end(shop: Shop) -> None
         assert "waits for order.approval" in shop.run("show", "key:A-1")
         sent = shop.json("signal", "key:A-1", "order.approval", '{"granted": true}')
         assert sent["state"] == "CONSUMED"
+        assert "started" in shop.run("start", "orders.payment", "-i", order, "--key", "A-2")
+        shop.run("signal", "key:A-2", "order.approval", '{"granted": false}', "--step", "approval")
+        assert '{"receipt": null}' in shop.run("watch", "key:A-2")
         told = shop.run("watch", "key:A-1")
         assert "SUCCEEDED" in told
         assert '{"receipt": "A-1/5"}' in told
@@ -115,7 +118,10 @@ def test_a_workflow_runs_from_start_over_a_signal_to_its_end(shop: Shop) -> None
         events = shop.json("events", "key:A-1")["items"]
         assert events[-1]["type"] == "workflow.started"
         assert shop.json("events", "key:A-1", events[-1]["id"])["payload"] is not None
+        assert "workflow.step.changed" in shop.run("events", "key:A-1")
+        assert '{"receipt": "A-1/5"}' in shop.run("show", "key:A-1", "--step", "pay")
         [task] = shop.json("task", "list", "--workflow", started["id"])["items"]
+        assert "order.pay@1" in shop.run("task", "list")
         assert "SUCCEEDED" in shop.run("task", "show", task["id"])
         assert shop.run("review", "list", "--json") == '{\n  "items": []\n}\n'
         process.send_signal(signal.SIGINT)
@@ -158,6 +164,10 @@ def test_what_fails_or_is_paused_is_told_by_exit_code_and_state(shop: Shop) -> N
         assert "paused" in shop.run("show", "key:B")
         assert "still WAITING" in shop.run("watch", "key:B", "--timeout", "0", code=1)
         assert shop.json("resume", "key:B", "--reason", "now")["workflow"]["paused"] is False
+        assert "(paused)" in shop.run("pause", "key:B", "--reason", "again")
+        assert "paused" not in shop.run("resume", "key:B", "--reason", "now")
+        guess = shop.run("signal", "key:B", "order.nothing", "1", code=2)
+        assert "none is open" in guess
         shop.run("signal", "key:B", "order.approval", '{"granted": true}', "--match", "B")
         told = shop.run("watch", "key:B", "--json", code=1)
         last = json.loads(told.splitlines()[-1])
@@ -206,6 +216,7 @@ def test_plain_tasks_are_submitted_shown_and_cancelled(shop: Shop) -> None:
         words = ("task", "submit", "order.pay@1", "--queue", "payments", "--parameters", parameters)
         made = shop.json(*words, "--delay", "1h", "--key", "T", "--priority", "7", "--attempts", "2")
         assert made["state"] == "SCHEDULED"
+        assert "submitted" in shop.run(*words, "--delay", "1h")
         assert made["priority"] == 7
         assert made["attempts_max"] == 2
         assert "SCHEDULED" in shop.run("task", "show", "key:T")
