@@ -28,6 +28,9 @@ _USE: Final = "Use a server"
 COMMANDS: Final[dict[str, Command]] = {
     "check": Command("orbit_sdk.cli.check", "check", _OFFLINE),
     "compile": Command("orbit_sdk.cli.compiling", "compile_", _OFFLINE),
+    "diff": Command("orbit_sdk.cli.differing", "diff", _OFFLINE),
+    "budget": Command("orbit_sdk.cli.budget", "budget", _OFFLINE),
+    "graph": Command("orbit_sdk.cli.graph", "graph", _OFFLINE),
     "dev": Command("orbit_sdk.cli.dev.command", "dev", _RUN),
     "worker": Command("orbit_sdk.cli.worker", "worker", _RUN),
     "publish": Command("orbit_sdk.cli.publish", "publish", _USE),
@@ -42,6 +45,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "cancel": Command("orbit_sdk.cli.control", "cancel", _USE),
     "review": Command("orbit_sdk.cli.reviews", "review", _USE),
     "task": Command("orbit_sdk.cli.tasks", "task", _USE),
+    "schedule": Command("orbit_sdk.cli.schedules", "schedule", _USE),
 }
 
 

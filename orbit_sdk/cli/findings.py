@@ -9,18 +9,29 @@ from typing import TYPE_CHECKING, Any
 from orbit_sdk.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from orbit_sdk.check.diagnostics import Diagnostic, Place
+    from orbit_sdk.check.diagnostics import Diagnostic, Place, Related
     from orbit_sdk.handlers.problems import BuildError
 
-__all__ = ["ERROR", "WARNING", "Finding", "of_build_error", "of_diagnostics", "of_form"]
+__all__ = ["ERROR", "WARNING", "Finding", "Spot", "of_build_error", "of_diagnostics", "of_form"]
 
 ERROR = "error"
 WARNING = "warning"
 
 
 @dataclass(frozen=True, slots=True)
+class Spot:
+    """Another place that takes part in a finding, with what it has to do with it."""
+
+    note: str
+    path: str
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
-    """`line` and `column` count from 1; `path` is where in the document, `notes` what else takes part."""
+    """`line` and `column` count from 1; `path` is where in the document, `related` what else takes part."""
 
     code: str
     severity: str
@@ -31,24 +42,30 @@ class Finding:
     column: int | None = None
     node: str | None = None
     path: str | None = None
-    notes: tuple[str, ...] = ()
+    related: tuple[Spot, ...] = ()
 
     @property
     def is_error(self) -> bool:
         return self.severity == ERROR
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-            if value not in (None, ())
-        }
+        found = _given(asdict(self))
+        if self.related:
+            found["related"] = [_given(asdict(spot)) for spot in self.related]
+        return found
 
 
 def of_build_error(error: BuildError) -> list[Finding]:
     """Every misuse that the builder saw."""
     return [
-        Finding(problem.code, ERROR, problem.found, problem.instead, *_position(problem.place))
+        Finding(
+            problem.code,
+            ERROR,
+            problem.found,
+            problem.instead,
+            *_position(problem.place),
+            related=_spots(problem.related),
+        )
         for problem in error.problems
     ]
 
@@ -66,7 +83,7 @@ def of_diagnostics(found: Iterable[Diagnostic], file: str | None = None) -> list
             column=item.place.column if item.place is not None else None,
             node=item.node,
             path=item.json_path,
-            notes=tuple(f"{other.place or other.json_path}: {other.note}" for other in item.related),
+            related=_spots(item.related),
         )
         for item in found
     ]
@@ -80,6 +97,14 @@ def of_form(error: InvalidArgument, file: str) -> list[Finding]:
         Finding("FORM", ERROR, f"{item.field} {item.reason}", None, file, path=item.field)
         for item in error.details
     ]
+
+
+def _spots(related: Iterable[Related]) -> tuple[Spot, ...]:
+    return tuple(Spot(each.note, each.json_path, *_position(each.place)) for each in related)
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in (None, ())}
 
 
 def _position(place: Place | None) -> tuple[str | None, int | None, int | None]:

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from orbit_sdk.cli.findings import Finding
+from orbit_sdk.cli.findings import Finding, Spot
 from orbit_sdk.cli.output import Output, styled
 
-__all__ = ["render"]
+__all__ = ["relative", "render"]
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9.]*|\S")
 
@@ -28,38 +28,43 @@ def _lines(finding: Finding) -> Iterator[str]:
     colour = "red" if finding.is_error else "yellow"
     head = styled(f"{finding.severity}[{finding.code}]", colour, sys.stdout)
     yield f"{head}: {styled(finding.message, 'bold', sys.stdout)}"
-    gutter = len(str(finding.line or 0)) + 1
-    where = _where(finding)
+    places = [finding.line, *(spot.line for spot in finding.related)]
+    gutter = max(len(str(line or 0)) for line in places) + 1
+    where = _where(finding, finding.path)
     if where:
         yield f"{' ' * gutter}{_dim('-->')} {where}"
     yield from _source(finding, gutter, colour)
-    for label, text in [("help", finding.help), *(("note", note) for note in finding.notes)]:
-        if text:
-            yield f"{' ' * gutter}{_dim('=')} {styled(label, 'cyan', sys.stdout)}: {text}"
+    for spot in finding.related:
+        if spot.line is None or spot.file is None:
+            yield f"{' ' * gutter}{_dim('=')} {styled('note', 'cyan', sys.stdout)}: {spot.path}: {spot.note}"
+        else:
+            yield f"{' ' * gutter}{_dim(':::')} {_where(spot, None)} {styled(spot.note, 'cyan', sys.stdout)}"
+            yield from _source(spot, gutter, "cyan")
+    if finding.help:
+        yield f"{' ' * gutter}{_dim('=')} {styled('help', 'cyan', sys.stdout)}: {finding.help}"
 
 
-def _where(finding: Finding) -> str:
+def _where(at: Finding | Spot, path: str | None) -> str:
     place = ""
-    if finding.file is not None:
-        place = ":".join(
-            [_relative(finding.file), *(str(n) for n in (finding.line, finding.column) if n is not None)]
-        )
-    if finding.path not in (None, "$"):
-        place += f" ({finding.path})" if place else str(finding.path)
+    if at.file is not None:
+        numbers = (str(n) for n in (at.line, at.column) if n is not None)
+        place = ":".join([relative(at.file), *numbers])
+    if path not in (None, "$"):
+        place += f" ({path})" if place else str(path)
     return place
 
 
-def _source(finding: Finding, gutter: int, colour: str) -> Iterator[str]:
-    if finding.file is None or finding.line is None:
+def _source(at: Finding | Spot, gutter: int, colour: str) -> Iterator[str]:
+    if at.file is None or at.line is None:
         return
-    text = linecache.getline(finding.file, finding.line).rstrip("\n")
+    text = linecache.getline(at.file, at.line).rstrip("\n")
     if not text.strip():
         return
-    number = str(finding.line).ljust(gutter)
+    number = str(at.line).ljust(gutter)
     yield f"{' ' * gutter}{_dim('|')}"
     yield f"{_dim(number + '|')} {text}"
-    if finding.column is not None and finding.column >= 1:
-        start = min(_characters(text, finding.column - 1), len(text))
+    if at.column is not None and at.column >= 1:
+        start = min(_characters(text, at.column - 1), len(text))
         word = _WORD.match(text, start)
         carets = "^" * max(1, len(word.group()) if word else 1)
         lead = "".join("\t" if letter == "\t" else " " for letter in text[:start])
@@ -71,7 +76,8 @@ def _characters(text: str, offset: int) -> int:
     return len(text.encode()[:offset].decode(errors="ignore"))
 
 
-def _relative(file: str) -> str:
+def relative(file: str) -> str:
+    """The file as a person in the working folder names it."""
     try:
         return str(Path(file).resolve().relative_to(Path.cwd()))
     except ValueError:

@@ -51,10 +51,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Everything that was found in the targets, in their order."""
+    """Everything that was found in the targets, in their order; `left_out` were found and are not shown."""
 
     sources: tuple[Source, ...]
     handlers: tuple[Handler[..., Any], ...] = ()
+    left_out: int = 0
+
+    @property
+    def found_any(self) -> bool:
+        return bool(self.sources) or self.left_out > 0
 
     @property
     def findings(self) -> list[Finding]:

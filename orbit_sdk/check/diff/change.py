@@ -58,3 +58,8 @@ def worst(changes: Iterable[Change]) -> Verdict:
     """The verdict on all of them together."""
     order = list(Verdict)
     return min((each.verdict for each in changes), key=order.index, default=Verdict.SAFE)
+
+
+def new_workflow() -> Change:
+    """What is told of a workflow that nothing is known of yet."""
+    return change((), "The workflow is new.", Party.CALLERS, Verdict.SAFE)
