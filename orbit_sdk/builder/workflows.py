@@ -18,6 +18,7 @@ from orbit_sdk.builder.emit import WHOLE, document_parts, source_places
 from orbit_sdk.builder.express import Target, express
 from orbit_sdk.builder.foreign import explained
 from orbit_sdk.builder.graph import ArmFailed
+from orbit_sdk.builder.notebook import problems_html, svg_of
 from orbit_sdk.builder.scan import scan
 from orbit_sdk.builder.steps import declare_step
 from orbit_sdk.builder.trace import Language, Trace
@@ -56,6 +57,10 @@ class Compiled:
     digest: str
     side: Mapping[str, Place]
     warnings: tuple[Diagnostic, ...] = ()
+
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        return svg_of(self.definition)
 
 
 _LANGUAGE = Language(declare_step, compare, join)
@@ -190,6 +195,21 @@ class Workflow(Generic[In, Out]):
             raise recorder.refuse("NESTED", f"{found} inside a workflow function", _INSTEAD_OF_NESTING)
         instead = "use .compile(), or start it with a client"
         raise BuildError([Problem("CALLED", f"{found}: it runs in the server only", instead, caller_place())])
+
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows: the picture, when there is one."""
+        try:
+            return svg_of(self.compile().definition)
+        except BuildError:
+            return None
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows instead of a picture: every misuse."""
+        try:
+            self.compile()
+        except BuildError as error:
+            return problems_html(error)
+        return None
 
     def __repr__(self) -> str:
         return f"<workflow {self.id} version {self.version}>"

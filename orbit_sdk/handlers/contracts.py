@@ -199,7 +199,9 @@ def contract(
     errors: tuple[str, ...] = (),
     verify: bool | None = None,
 ) -> ContractDecorator:
-    """Declare the handler `name` in `version` by its signature: `def submit(ctx, path: str) -> Sent: ...`.
+    """Declare the handler `name` in `version` by its signature; the function's own body is never run.
+
+    Type checkers want one all the same: write `raise NotImplementedError`.
 
     `verify` says whether the body comes with a verify function; by default a VERIFIABLE one does. The other
     options are those of `handler`.

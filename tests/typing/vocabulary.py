@@ -67,6 +67,33 @@ def tell(ctx: orbit.TaskContext, text: str) -> None:
     return None
 
 
+@orbit.contract("order.ship", version=1, recovery=orbit.Recovery.VERIFIABLE, errors=("NO_TRUCK",))
+def ship(ctx: orbit.TaskContext, number: str, *, fast: bool = False) -> Receipt:
+    raise NotImplementedError
+
+
+@ship.implement
+async def ship_it(ctx: orbit.TaskContext, number: str, *, fast: bool = False) -> Receipt:
+    return Receipt(number=number, state="paid")
+
+
+@ship.verify
+def was_shipped(
+    ctx: orbit.TaskContext, number: str, fast: bool
+) -> orbit.Happened[Receipt] | orbit.CannotHappenAnyMore | orbit.CannotTell:
+    return orbit.CannotHappenAnyMore()
+
+
+@orbit.contract("order.count", version=1)
+async def count(ctx: orbit.TaskContext, order: Order) -> int:
+    raise NotImplementedError
+
+
+@count.implement(run_in="process")
+def count_it(ctx: orbit.TaskContext, order: Order) -> int:
+    return len(order.tags)
+
+
 def again(failure: orbit.Failure) -> Receipt:
     assert_type(failure.code, str)
     return orbit.match(
@@ -113,6 +140,15 @@ def sell(order: Order) -> Receipt:
         final_signal=PAID.match(charged.number),
     )
     assert_type(final, Receipt)
+    shipped = ship(charged.number, fast=True)
+    assert_type(shipped, Receipt)
+    assert_type(ship.options(priority=9)(charged.number), Receipt)
+    assert_type(count(order), int)
+    each = orbit.parallel_each(["north", "south"], lambda region: look(f"at-{region}"))
+    assert_type(each, tuple[Receipt, ...])
+    levels = orbit.parallel_each(Level, lambda level: ship(level.value), on_arm_failure="LET_OTHERS_FINISH")
+    assert_type(levels, tuple[Receipt, ...])
+    assert_type(orbit.parallel_each(["a", "b"], tell), tuple[None, ...])
     orbit.sleep(timedelta(seconds=5))
     orbit.sleep(order.due)
     by_level = orbit.match(order.level, {Level.LOW: lambda: look("a"), Level.HIGH: lambda: look("b")})

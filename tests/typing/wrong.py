@@ -11,6 +11,16 @@ import orbit_sdk as orbit
 from tests.typing.jobs_external import REVIEW, Job, Outcome, Prepared, prepare, status, submit
 
 
+@orbit.contract("jobs.ship", version=1)
+def ship(ctx: orbit.TaskContext, path: str) -> Prepared:
+    raise NotImplementedError
+
+
+@ship.implement  # pyright: ignore[reportArgumentType, reportCallIssue, reportUntypedFunctionDecorator]  # wrong: its body
+def ship_it(ctx: orbit.TaskContext, path: int) -> Prepared:
+    return Prepared(path=str(path))
+
+
 @orbit.workflow("jobs.wrong", version=1)
 def wrong(job: Job) -> Outcome:
     submit(3)  # pyright: ignore[reportArgumentType]  # wrong: argument type
@@ -23,4 +33,7 @@ def wrong(job: Job) -> Outcome:
     orbit.build(Outcome, recipt=None)  # pyright: ignore[reportCallIssue]  # wrong: unknown field
     sent: Prepared = submit("a")  # pyright: ignore[reportAssignmentType]  # wrong: result type
     orbit.match(status("a").state, {"dnoe": lambda: None})  # wrong: misspelt literal
+    ship(3)  # pyright: ignore[reportArgumentType]  # wrong: argument type of a contract
+    orbit.parallel_each(3, prepare)  # pyright: ignore[reportArgumentType]  # wrong: no constants
+    orbit.parallel(lambda: 1, lambda: 2, compete=True)  # pyright: ignore[reportCallIssue]  # wrong: no such join
     return sent  # pyright: ignore[reportReturnType]  # wrong: output type
