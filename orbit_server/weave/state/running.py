@@ -5,7 +5,7 @@ and how the engine's answer becomes an outcome.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -124,7 +124,8 @@ def advance_needs(
     """The facts that an advance from these steps, or from the stored checkpoint, may read."""
     keys: set[FactKey] = set()
     if row.checkpoint:
-        keys |= needed_facts(plan, State(to_instance(row)), _CONTINUE)
+        # A resume follows the checkpoint of an instance that is still paused when this is asked.
+        keys |= needed_facts(plan, State(replace(to_instance(row), paused=False)), _CONTINUE)
     for step in steps:
         keys |= plan.reads_of(step.step_key)
     return fact_needs(book, row.id, keys)

@@ -11,6 +11,7 @@ from orbit_server.pulse.tasks.lifecycle import Said
 from orbit_server.pulse.tasks.reports import Told
 from orbit_server.weave.control.commands import Action
 from tests.documents import document, end, task, wait
+from tests.server import until
 from tests.storage.weave.paper import Paper, succeeds
 
 ref = {"ref": "input"}
@@ -260,3 +261,31 @@ async def test_a_poll_asks_until_it_knows_and_a_receipt_wins_over_later_answers(
         await paper.signal(instance, "receipt", "m", {"state": "done", "receipt": "r"})
         ended = await paper.until(instance, "SUCCEEDED")
         assert orjson.loads(ended.output) == {"state": "done", "receipt": "r"}
+
+
+async def test_a_result_stored_during_a_pause_goes_on_with_all_earlier_values_at_the_resume(
+    database_url: str,
+) -> None:
+    names = ["one", "two", "three", "four", "five", "six", "seven"]
+    nodes = {
+        name: task(after, "read" if name == "seven" else "safe", value={"const": number})
+        for number, (name, after) in enumerate(zip(names, [*names[1:], "done"], strict=True))
+    }
+    flow = document({**nodes, "done": end({"array": [{"ref": name} for name in names]})})
+
+    def echo(offer: Any) -> Told:
+        return Told(Said.SUCCEEDED, result=orjson.loads(offer.parameters)["value"])
+
+    async with Paper(database_url, {"safe": echo, "read": echo}) as paper:
+        paper.worker(handlers=["safe"])
+        keeper = paper.worker(handlers=["read"])
+        keeper.holding = True
+        await paper.publish(flow)
+        instance = await paper.start({})
+        await until(lambda: keeper.held)
+        await paper.control(instance, Action.PAUSE)
+        await keeper.play(keeper.held[0])
+        assert (await paper.show(instance)).row.checkpoint == '["seven:next"]'
+        await paper.control(instance, Action.RESUME)
+        ended = await paper.until(instance, "SUCCEEDED")
+        assert orjson.loads(ended.output) == [0, 1, 2, 3, 4, 5, 6]
