@@ -2,6 +2,8 @@
 #
 #   make demo     a real workflow from start to finish (KEEP=1 leaves it running)
 #   make test     every test, on SQLite and on MariaDB
+#   make soak     a long storm over a whole installation (MINUTES=20 DB=sqlite|mariadb SEED=)
+#   make planted  plant known mistakes and see which tests find them
 #   make check    format, lint, types, import contracts, generated files
 #   make fmt      put the code into its format
 #   make generate write the generated files anew
@@ -21,14 +23,17 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 WORKERS ?= 2
 PYTEST_ARGS ?=
 KEEP ?=
+MINUTES ?= 20
+DB ?= sqlite
+SEED ?=
 
 PACKAGES := orbit_sdk orbit_server
 FORMATTED := $(PACKAGES) tools tests examples docs
 
-.PHONY: help demo test check fmt generate docs pin clean
+.PHONY: help demo test soak planted check fmt generate docs pin clean
 
 help:
-	@sed -n '3,9s/^# *//p' Makefile
+	@sed -n '3,11s/^# *//p' Makefile
 
 # Two stamps, because the demo needs only what a server needs.
 .venv/.server: requirements/build.txt requirements/server.txt pyproject.toml
@@ -50,6 +55,12 @@ test: .venv/.dev
 	@rm -f .coverage .coverage.*
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report= $(PYTEST_ARGS)
 	@$(BIN)/python tools/coverage_floor.py --report-only
+
+soak: .venv/.dev
+	$(BIN)/python -m tests.soak --minutes $(MINUTES) --db $(DB) $(if $(SEED),--seed $(SEED))
+
+planted: .venv/.dev
+	$(BIN)/python tools/planted_faults.py
 
 check: .venv/.dev
 	$(BIN)/ruff format --check $(FORMATTED)

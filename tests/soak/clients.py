@@ -123,9 +123,22 @@ class SoakClient:
         key = self.random.choice(list(self.books.started))
         workflow_id, definition, order = self.books.started[key]
         workflow: Any = {one.id: one for one in (chain, fan, question)}[definition]
+        if self.random.random() < 0.2:
+            await self.misuse(workflow, key)
+            return
         again = await self.client.start(workflow, order, idempotency_key=key, business_key=key)
         if again.id != workflow_id:
             self.books.wrong.append(f"start {key} was answered with {workflow_id} and {again.id}")
+
+    async def misuse(self, workflow: Any, key: str) -> None:
+        """The key of another request: refused, whatever else happens."""
+        try:
+            await self.client.start(workflow, Order(name=f"not {key}"), idempotency_key=key, business_key=key)
+        except OrbitError as error:
+            if error.code is not Code.CONFLICT:
+                raise
+        else:
+            self.books.wrong.append(f"the key {key} was accepted for another request")
 
     async def control(self) -> None:
         if not self.open:
