@@ -106,9 +106,8 @@ def parse_agreed(document: Json) -> Mapping[str, Mapping[str, Json]]:
 
 
 def _handler(workflow: str, key: str, now: HandlerBudget, agreed: Mapping[str, Json]) -> Iterator[Finding]:
-    if not agreed:
+    if not agreed and now.calls:
         yield Finding(("handlers", key), f"{workflow} uses {key}, which the budget file does not name.")
-        return
     for name in ("calls", "attempts", "rounds"):
         value, before = getattr(now, name), agreed.get(name)
         if isinstance(before, int) and value > before:
