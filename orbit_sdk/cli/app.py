@@ -26,6 +26,7 @@ _RUN: Final = "Run"
 _USE: Final = "Use a server"
 
 COMMANDS: Final[dict[str, Command]] = {
+    "init": Command("orbit_sdk.cli.init", "init", _OFFLINE),
     "check": Command("orbit_sdk.cli.check", "check", _OFFLINE),
     "compile": Command("orbit_sdk.cli.compiling", "compile_", _OFFLINE),
     "diff": Command("orbit_sdk.cli.differing", "diff", _OFFLINE),

@@ -95,7 +95,7 @@ def _handlers(targets: list[str]) -> list[Handler[..., Any]]:
                 raise  # something that their module needs is missing: they want to see where
             Output().note(f"error: {target}: {error}", "red")
             raise typer.Exit(ExitCode.WRONG_USE) from None
-        found.update({value.key: value for value in values if isinstance(value, Handler)})
+        found.update({one.key: one for one in values if isinstance(one, Handler) and one.is_implemented})
     if not found:
         raise InvalidArgument(f"there is no handler in {', '.join(targets)}: nothing to run")
     return list(found.values())

@@ -6,7 +6,7 @@ import json as json_module
 import os
 import shlex
 import signal
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -18,6 +18,7 @@ from orbit_sdk.cli.check import summary
 from orbit_sdk.cli.command import command
 from orbit_sdk.cli.dev.children import Children
 from orbit_sdk.cli.dev.ports import holder_of, is_free
+from orbit_sdk.cli.dev.reload import Files, check_again, say
 from orbit_sdk.cli.dev.samples import sample
 from orbit_sdk.cli.dev.session import DevOptions, Session, data_folder
 from orbit_sdk.cli.output import ExitCode, Json, Output
@@ -38,7 +39,9 @@ class Stopped(BaseException):
     """Ctrl-C or SIGTERM."""
 
 
-@command("orbit dev app.py", "orbit dev app.py --port 7500 --lease 5s --ephemeral")
+@command(
+    "orbit dev app.py", "orbit dev app.py --reload", "orbit dev app.py --port 7500 --lease 5s --ephemeral"
+)
 def dev(
     targets: Annotated[
         list[str] | None,
@@ -61,6 +64,10 @@ def dev(
     slots: Annotated[
         int, typer.Option("--slots", min=1, help="How many attempts the worker runs at once.")
     ] = 16,
+    reload: Annotated[
+        bool,
+        typer.Option("--reload", help="Check, publish and start the worker anew when a file changes."),
+    ] = False,
     log_level: Annotated[str, typer.Option("--log-level", help="Of the worker.")] = "WARNING",
     json: Json = False,
 ) -> None:
@@ -78,7 +85,7 @@ def dev(
     with _signals(children), data_folder(options) as data:
         try:
             with children:
-                _run(Session(options, data, children), out, publish=workflow)
+                _run(Session(options, data, children), out, publish=workflow, reload=reload)
         except Stopped:
             pass
         if json:
@@ -87,7 +94,7 @@ def dev(
             out.note("stopped" + ("; nothing is kept" if ephemeral else ""), "dim")
 
 
-def _run(session: Session, out: Output, *, publish: bool) -> None:
+def _run(session: Session, out: Output, *, publish: bool, reload: bool) -> None:
     session.start_server()
     targets = session.options.targets
     loaded = load(targets) if targets else Loaded(())
@@ -103,11 +110,31 @@ def _run(session: Session, out: Output, *, publish: bool) -> None:
     if loaded.handlers:
         session.start_worker()
     _say_ready(session, loaded, answers, out)
-    for said in session.watch():
+    for said in session.watch(_reloading(session, out, publish=publish) if reload else None):
         if out.json:
             out.event({"event": "worker", "message": said})
         else:
             out.note(said, "yellow")
+
+
+def _reloading(session: Session, out: Output, *, publish: bool) -> Callable[[], Iterator[str]]:
+    """Looks for changed files; what it says is printed by whoever watches."""
+    targets = session.options.targets
+    files = Files.of(targets)
+
+    def look() -> Iterator[str]:
+        changed = files.changed()
+        if not changed:
+            return
+        change = check_again(targets, session.url, session.data.token, publish=publish)
+        if change.ok:
+            session.restart_worker()
+        if out.json:
+            out.event({"event": "reloaded" if change.ok else "refused", **change.data})
+        else:
+            yield from say(change, changed)
+
+    return look
 
 
 def _say_ready(session: Session, loaded: Loaded, answers: list[dict[str, Any]], out: Output) -> None:

@@ -6,7 +6,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ _START_S = 30.0
 _LOOK_S = 0.2
 _RESTARTS = 5
 _SETTLED_S = 30.0
+_WORKER_GRACE_S = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +132,25 @@ class Session:
         environment = {"ORBIT_URL": self.url, "ORBIT_TOKEN": self.data.token}
         self._worker = self._children.start(Child("worker", arguments, environment))
 
-    def watch(self) -> Iterator[str]:
+    def restart_worker(self) -> None:
+        """Let what runs come to its end (5 s), and start the worker with the files as they are now."""
+        if self._worker is not None:
+            self._worker.stop(_WORKER_GRACE_S, lambda: False)
+            self._worker.start()
+            self._restarts = 0
+
+    def watch(self, between: Callable[[], Iterator[str]] | None = None) -> Iterator[str]:
         """Run until the server ends; says what people should know. A worker that dies is started again.
+
+        `between` is asked again and again for more to say.
 
         Raises Unavailable when the server ends by itself, or the worker keeps dying.
         """
         began = time.monotonic()
         while True:
             time.sleep(_LOOK_S)
+            if between is not None:
+                yield from between()
             if self._server is not None and self._server.exit_code is not None:
                 raise Unavailable(self._why(f"the server ended with code {self._server.exit_code}"))
             worker = self._worker
