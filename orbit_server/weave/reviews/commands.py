@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from orbit_sdk.engine.commands import DecideReview, Verdict
 from orbit_sdk.engine.state import Step
-from orbit_sdk.errors import Detail, InvalidArgument, NotFound
+from orbit_sdk.errors import Detail, FailedPrecondition, InvalidArgument, NotFound
 from orbit_sdk.values.canonical import digest
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.json_strict import Json
@@ -83,7 +83,7 @@ class ResolveStep:
         step = live_steps(book, row.id).get(self.step_key)
         if step is None:
             if self.step_key in self.weave.compiled(row.definition_key).plan.nodes:
-                raise InvalidArgument.at("step_key", "is a step that waits for no decision")
+                raise FailedPrecondition(f"the step {self.step_key} waits for no decision")
             raise NotFound("no such step")
         self._check(row.definition_key)
         answer = engine_outcome(book, self.weave, row, self._order(book, step))

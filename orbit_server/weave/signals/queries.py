@@ -28,6 +28,6 @@ def page(
         query = query.where(c.state == state)
     if before is not None:
         at, row_id = before
-        query = query.where((c.accepted_at < at) | ((c.accepted_at == at) & (c.id < row_id)))
+        query = query.where(c.accepted_at <= at, (c.accepted_at < at) | (c.id < row_id))
     query = query.order_by(c.accepted_at.desc(), c.id.desc()).limit(limit)
     return SIGNALS_BY_ID.rows([tuple(row) for row in conn.execute(query)])

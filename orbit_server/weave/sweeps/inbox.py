@@ -48,7 +48,7 @@ def pending(conn: Connection, after: tuple[int, Id] | None, limit: int) -> list[
     query = query.where(inbox.c.state == "PENDING")
     if after is not None:
         at, row_id = after
-        query = query.where((inbox.c.created_at > at) | ((inbox.c.created_at == at) & (inbox.c.id > row_id)))
+        query = query.where(inbox.c.created_at >= at, (inbox.c.created_at > at) | (inbox.c.id > row_id))
     query = query.order_by(inbox.c.created_at, inbox.c.id).limit(limit)
     return [Pending(*row) for row in conn.execute(query)]
 

@@ -22,7 +22,7 @@ def over_signals(
     query = select(c.expires_at, c.id, c.instance_id).where(c.state == "PENDING", c.expires_at < now)
     if after is not None:
         at, row_id = after
-        query = query.where((c.expires_at > at) | ((c.expires_at == at) & (c.id > row_id)))
+        query = query.where(c.expires_at >= at, (c.expires_at > at) | (c.id > row_id))
     return [(row[0], row[1], row[2]) for row in conn.execute(query.order_by(c.expires_at, c.id).limit(limit))]
 
 

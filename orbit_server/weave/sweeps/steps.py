@@ -41,7 +41,7 @@ def due_steps(
     query = select(steps.c.due_at, steps.c.id, steps.c.instance_id).where(steps.c.due_at <= now)
     if after is not None:
         at, row_id = after
-        query = query.where((steps.c.due_at > at) | ((steps.c.due_at == at) & (steps.c.id > row_id)))
+        query = query.where(steps.c.due_at >= at, (steps.c.due_at > at) | (steps.c.id > row_id))
     return [
         (row[0], row[1], row[2])
         for row in conn.execute(query.order_by(steps.c.due_at, steps.c.id).limit(limit))
@@ -63,7 +63,7 @@ def due_advances(
     query = select(at_column, instances.c.id).where(at_column <= now)
     if after is not None:
         at, row_id = after
-        query = query.where((at_column > at) | ((at_column == at) & (instances.c.id > row_id)))
+        query = query.where(at_column >= at, (at_column > at) | (instances.c.id > row_id))
     return [(row[0], row[1]) for row in conn.execute(query.order_by(at_column, instances.c.id).limit(limit))]
 
 

@@ -96,7 +96,7 @@ def page(
     query = select(*_SUMMARY).where(c.namespace_id == namespace_id, c.workflow_id == instance_id)
     if before is not None:
         at, row_id = before
-        query = query.where((c.occurred_at < at) | ((c.occurred_at == at) & (c.id < row_id)))
+        query = query.where(c.occurred_at <= at, (c.occurred_at < at) | (c.id < row_id))
     query = query.order_by(c.occurred_at.desc(), c.id.desc()).limit(limit)
     return _checked(conn, instance_id, [EventView(*row) for row in conn.execute(query)])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from orbit_server.pulse.dispatch.dispatcher import Dispatcher
 from orbit_server.pulse.dispatch.sessions import Offer, SessionFacts
 from orbit_server.pulse.queues.rows import KINDS as QUEUE_KINDS
 from orbit_server.pulse.sweeps import sweep_due
-from orbit_server.pulse.tasks.attempts import Held, RecordResult, StartAttempt
+from orbit_server.pulse.tasks.attempts import Held, RecordResult, StartAnswer, StartAttempt
 from orbit_server.pulse.tasks.lifecycle import Recovery, Said
 from orbit_server.pulse.tasks.reports import Told, report_of
 from orbit_server.pulse.tasks.rows import KINDS as TASK_KINDS
@@ -77,13 +78,14 @@ class PaperWorker:
         """Nothing listens here."""
 
     async def play(self, offer: Offer) -> None:
-        held = Held(offer.task_id, offer.attempt_id, offer.generation)
-        if not offer.started:
-            start = StartAttempt(NAMESPACE, self.facts.id, self.facts.nonce, held)
-            answer = await self.server.database.committer.submit(start)
-            if not answer.granted:
-                return
+        if not offer.started and not (await self.start(offer)).granted:
+            return
         await self.report(offer, self.server.plays[offer.handler](offer))
+
+    async def start(self, offer: Offer) -> StartAnswer:
+        held = Held(offer.task_id, offer.attempt_id, offer.generation)
+        order = StartAttempt(NAMESPACE, self.facts.id, self.facts.nonce, held)
+        return await self.server.database.committer.submit(order)
 
     async def report(self, offer: Offer, told: Told) -> None:
         companion = None
@@ -118,7 +120,8 @@ class Paper:
         self._jobs: set[asyncio.Task[Any]] = set()
         self._stack = AsyncExitStack()
         self._ready = itertools.count(1)
-        self._keys = itertools.count(1)
+        self._keys = (f"{secrets.token_hex(4)}-{n}" for n in itertools.count(1))
+        self._slots: dict[str, int] = {"jobs": 16}
 
     async def __aenter__(self) -> Self:
         migrate(self.url)
@@ -157,7 +160,13 @@ class Paper:
         if not job.cancelled() and job.exception() is not None:
             raise job.exception()  # type: ignore[misc]
 
-    def worker(self, queue: str = "jobs", slots: int = 16, handlers: Sequence[str] = ()) -> PaperWorker:
+    def worker(
+        self,
+        queue: str = "jobs",
+        slots: int = 16,
+        handlers: Sequence[str] = (),
+        recovery: str = "IDEMPOTENT",
+    ) -> PaperWorker:
         facts = SessionFacts(
             id=new_seed(self.clock).nth(0),
             namespace_id=NAMESPACE,
@@ -165,7 +174,7 @@ class Paper:
             worker="paper",
             build="1",
             queues=frozenset({queue}),
-            handlers={(name, 1): Recovery.IDEMPOTENT for name in handlers or self.plays},
+            handlers={(name, 1): Recovery(recovery) for name in handlers or self.plays},
         )
         worker = PaperWorker(self, facts)
         self._slots = {queue: slots}
@@ -295,11 +304,12 @@ class Paper:
         """Move instants as time would, or damage rows as no code of ours does."""
         await self.database.write(lambda conn: conn.execute(text(sql), values).rowcount)
 
-    async def held(self, worker: PaperWorker, count: int = 1) -> list[Offer]:
-        """Wait until the holding worker has so many offers, and take them."""
+    async def held(self, worker: PaperWorker, count: int = 1, of: Id | None = None) -> list[Offer]:
+        """Wait until the holding worker has so many offers (of one workflow), and take them."""
         for _ in range(500):
-            if len(worker.held) >= count:
-                taken, worker.held = worker.held, []
+            taken = [offer for offer in worker.held if of in (None, offer.workflow_id)]
+            if len(taken) >= count:
+                worker.held = [offer for offer in worker.held if offer not in taken]
                 return taken
             await self.sweep()
             await asyncio.sleep(0.01)
