@@ -87,17 +87,17 @@ class Vandal:
 
     def lead(self, document: dict[str, Any]) -> None:
         """An exit leads elsewhere."""
-        places = [place for place in self.places(document["nodes"]) if self._is_exit(*place)]
+        nodes = self.nodes(document)
+        places = [place for place in self.places(nodes) if self._is_exit(*place)]
         if places:
             owner, name = self.random.choice(places)
-            owner[name] = self.random.choice(sorted(document["nodes"]))
+            owner[name] = self.random.choice(sorted(nodes))
 
     def swap(self, document: dict[str, Any]) -> None:
         """Two steps change places."""
-        keys = sorted(document["nodes"])
-        if len(keys) > 1:
-            first, second = self.random.sample(keys, 2)
-            nodes = document["nodes"]
+        nodes = self.nodes(document)
+        if len(nodes) > 1:
+            first, second = self.random.sample(sorted(nodes), 2)
             nodes[first], nodes[second] = nodes[second], nodes[first]
 
     def drop(self, document: dict[str, Any]) -> None:
@@ -114,6 +114,12 @@ class Vandal:
         places = self.places(document)
         (owner, name), (other, part) = self.random.choice(places), self.random.choice(places)
         owner[name] = copy.deepcopy(other[part])
+
+    @staticmethod
+    def nodes(document: dict[str, Any]) -> dict[str, Any]:
+        """The steps, unless the damage took them already."""
+        nodes = document.get("nodes")
+        return nodes if isinstance(nodes, dict) else {}
 
     def places(self, value: Any) -> list[tuple[Any, Any]]:
         found: list[tuple[Any, Any]] = []
