@@ -19,7 +19,11 @@ from orbit_sdk.errors import Conflict, Detail, Unavailable
 from tests.unit.cli.apps import PAYMENT, write
 
 Run = Callable[..., Any]
-GROUPS = {"task": ("submit", "show", "list", "cancel", "resolve"), "review": ("list", "resolve")}
+GROUPS = {
+    "task": ("submit", "show", "list", "cancel", "resolve"),
+    "review": ("list", "resolve"),
+    "schedule": ("preview",),
+}
 
 
 def every_command() -> list[tuple[str, ...]]:
