@@ -1,4 +1,4 @@
-"""The one file that knows the HTTP library."""
+"""The one file that knows how HTTP is spoken: over our own connections, or through a proxy by a library."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import ssl
 import time
 from typing import Any
 
-import httpx
+import h11
 
+from orbit_sdk.client._async.connections import AsyncConnections
+from orbit_sdk.client._async.proxied import AsyncProxied
+from orbit_sdk.client.http1 import target_of
+from orbit_sdk.client.origin import origin_of
 from orbit_sdk.client.settings import ClientSettings
 from orbit_sdk.client.wire import DOUBTFUL_STATUS, RETRIED_STATUS, Call, Patience, answer_of
 from orbit_sdk.errors import OrbitError, Unavailable
@@ -22,15 +26,16 @@ class AsyncTransport:
     ) -> None:
         self._token = token
         self._settings = settings
-        self._http = httpx.AsyncClient(
-            base_url=url.rstrip("/"),
-            timeout=settings.timeout,
-            verify=verify,
-            limits=httpx.Limits(max_connections=200, max_keepalive_connections=200),
-        )
+        origin = origin_of(url, verify)
+        self._base = origin.base
+        self._http: AsyncConnections | AsyncProxied
+        if origin.proxy is None:
+            self._http = AsyncConnections(origin.address, origin.host)
+        else:
+            self._http = AsyncProxied(origin)
 
     async def close(self) -> None:
-        await self._http.aclose()
+        await self._http.close()
 
     async def call(self, call: Call) -> Any:
         """The `data` of the answer. Raises the OrbitError of a refusal, Unavailable when nobody answers."""
@@ -52,23 +57,23 @@ class AsyncTransport:
 
     async def _once(self, call: Call, content: bytes | None) -> Any:
         try:
-            response = await self._http.request(
+            reply = await self._http.send(
                 call.method,
-                call.path,
-                params=call.query(),
-                content=content,
-                headers=call.headers(self._token),
+                target_of(self._base, call.path, call.query()),
+                call.headers(self._token),
+                content,
                 timeout=call.timeout or self._settings.timeout,
+                safe=call.safe,
             )
-        except httpx.TransportError as error:
+        except (OSError, h11.RemoteProtocolError) as error:
             raise _Away(
                 Unavailable(f"the server cannot be reached: {str(error) or type(error).__name__}")
             ) from error
         try:
-            return answer_of(response.status_code, response.content, response.headers.get("retry-after"))
+            return answer_of(reply.status, reply.content, reply.retry_after)
         except OrbitError as error:
-            if response.status_code in RETRIED_STATUS:
-                doubtful = response.status_code == DOUBTFUL_STATUS and error.retry_after_ms is None
+            if reply.status in RETRIED_STATUS:
+                doubtful = reply.status == DOUBTFUL_STATUS and error.retry_after_ms is None
                 raise _Away(error, error.retry_after_ms, doubtful=doubtful) from error
             raise
 
