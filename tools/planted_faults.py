@@ -279,22 +279,38 @@ def fails(copy: Path, target: str) -> bool:
     return code != 0
 
 
-def hunt(mistake: Mistake, copies: Path) -> tuple[str | None, str]:
-    """The test that finds it, and a sentence. None when nothing does."""
-    copy = copies / mistake.name
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, copy / name)
+def hunt(mistake: Mistake, folder: Path, sound: dict[str, bool]) -> tuple[str | None, str]:
+    """The test that finds it, and a sentence. None when nothing does.
+
+    `sound` remembers which targets pass on the unchanged sources: what fails there finds nothing.
+    """
+    clean, copy = folder / "clean", folder / mistake.name
+    shutil.copytree(clean, copy)
     trouble = plant(mistake, copy)
     if trouble is not None:
         return None, f"cannot be planted: {trouble}"
+    unsound = []
     for target in mistake.tests:
-        if fails(copy, target):
+        if not fails(copy, target):
+            continue
+        if target not in sound:
+            sound[target] = not fails(clean, target)
+        if sound[target]:
             return target, f"found by {target}"
-    return None, f"NOT FOUND by {', '.join(mistake.tests)}"
+        unsound.append(target)
+    broken = f" ({', '.join(unsound)} fails without it, too)" if unsound else ""
+    return None, f"NOT FOUND by {', '.join(mistake.tests)}{broken}"
+
+
+def copy_sources(target: Path) -> None:
+    """One state of the sources for the whole run."""
+    target.mkdir()
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, target / name)
 
 
 def main() -> int:
@@ -307,9 +323,11 @@ def main() -> int:
     chosen = [one for one in MISTAKES if not wanted or one.name in wanted]
     found = 0
     with tempfile.TemporaryDirectory(prefix="planted-", ignore_cleanup_errors=True) as folder:
+        copy_sources(Path(folder) / "clean")
+        sound: dict[str, bool] = {}
         for mistake in chosen:
             began = time.monotonic()
-            target, sentence = hunt(mistake, Path(folder))
+            target, sentence = hunt(mistake, Path(folder), sound)
             found += target is not None
             seconds = time.monotonic() - began
             print(f"{mistake.name:28} {sentence} ({seconds:.0f} s)  [{mistake.meaning}]", flush=True)

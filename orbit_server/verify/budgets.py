@@ -59,18 +59,8 @@ def beyond_the_definition(conn: Connection) -> Iterator[tuple[str, str, str]]:
             yield "workflow", instance_id, f"began round {number} of {rounds} of {step_key}"
 
 
-EFFECTS: Final = (
-    Probe(
-        "attempt",
-        "repeated effect {0} after attempt {1}, which may have had it",
-        """
-        SELECT again.id, s.effect_key, first.id FROM attempts first
-        JOIN task_specs s ON s.task_id = first.task_id
-        JOIN task_specs z ON z.effect_key = s.effect_key
-        JOIN attempts again ON again.task_id = z.task_id
-        WHERE first.kind = 'RUN' AND again.kind = 'RUN' AND again.id <> first.id
-          AND again.started_at >= first.started_at
-          AND (again.task_id <> first.task_id OR again.generation > first.generation)
+_UNDECIDED: Final = """
+        WHERE first.kind = 'RUN' AND again.kind = 'RUN' AND again.started_at IS NOT NULL
           AND first.recovery IN ('VERIFIABLE', 'MARKED', 'CONSERVATIVE') AND first.effect_possible = 1
           AND NOT EXISTS (
             SELECT 1 FROM attempts v WHERE v.task_id = first.task_id AND v.kind = 'VERIFY'
@@ -80,7 +70,31 @@ EFFECTS: Final = (
             SELECT 1 FROM audit d JOIN tasks t ON t.id = first.task_id
             WHERE d.at <= again.started_at AND d.at >= first.started_at
               AND (d.subject_id = first.task_id OR d.subject_id = t.activation_id))
+"""
+"""Neither a verification nor a person has said that the first attempt had no effect."""
+
+EFFECTS: Final = (
+    Probe(
+        "attempt",
+        "repeats what attempt {0} may have done",
+        """
+        SELECT again.id, first.id FROM attempts first
+        JOIN attempts again ON again.task_id = first.task_id AND again.generation > first.generation
         """,
+        _UNDECIDED,
+    ),
+    Probe(
+        "attempt",
+        "repeats what attempt {0} of another task may have done",
+        """
+        SELECT again.id, first.id FROM (
+          SELECT effect_key FROM task_specs GROUP BY effect_key HAVING COUNT(*) > 1) AS shared
+        JOIN task_specs s ON s.effect_key = shared.effect_key
+        JOIN task_specs z ON z.effect_key = shared.effect_key AND z.task_id <> s.task_id
+        JOIN attempts first ON first.task_id = s.task_id
+        JOIN attempts again ON again.task_id = z.task_id AND again.started_at >= first.started_at
+        """,
+        _UNDECIDED,
     ),
     Probe(
         "task",

@@ -27,14 +27,18 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A query whose every row is a violation: the subject's id first, then what `message` shows of it."""
+    """A query whose every row is a violation: the subject's id first, then what `message` shows of it.
+
+    `rest` ends the query where several have the same end.
+    """
 
     kind: str
     message: str
     sql: str
+    rest: str = ""
 
     def run(self, conn: Connection, rule: int) -> Iterator[Finding]:
-        rows = conn.execute(text(self.sql)).fetchmany(MOST)
+        rows = conn.execute(text(self.sql + self.rest)).fetchmany(MOST)
         for row in rows:
             subject, *shown = row
             yield Finding(rule, self.kind, subject, self.message.format(*shown))

@@ -22,7 +22,9 @@ MOVING: Final = (
         SELECT s.id, t.id, t.state FROM steps s JOIN tasks t ON t.id = s.task_id
         WHERE s.live = 1 AND s.state = 'WAITING_TASK'
           AND t.state IN ('SUCCEEDED', 'FAILED', 'EXPIRED', 'CANCELLED', 'NEEDS_REVIEW')
-          AND NOT EXISTS (SELECT 1 FROM inbox n WHERE n.task_id = t.id AND n.state = 'PENDING')
+          AND NOT EXISTS (
+            SELECT 1 FROM inbox n
+            WHERE n.instance_id = s.instance_id AND n.state = 'PENDING' AND n.task_id = t.id)
           AND NOT EXISTS (SELECT 1 FROM instances i WHERE i.id = s.instance_id AND i.paused = 1)
         """,
     ),
@@ -78,15 +80,18 @@ def facts_and_summaries(conn: Connection) -> Iterator[tuple[str, str, str]]:
     table = tables.steps
     for row in STEPS.rows(_rows(conn, table, STEPS.columns, table.c.live == 1)):
         live[row.instance_id][row.step_key] = to_step(row)
-    for head in INSTANCES.rows(_rows(conn, tables.instances, INSTANCES.columns, None)):
+    i = tables.instances.c
+    # Of what has ended only the odd ones: the rest is history, and may be long.
+    odd = (i.checkpoint.is_not(None)) | (i.advance_due_at.is_not(None)) | (i.pending_signals != 0)
+    odd |= i.id.in_(select(table.c.instance_id).where(table.c.live == 1))
+    where = i.ended_at.is_(None) | odd
+    for head in INSTANCES.rows(_rows(conn, tables.instances, INSTANCES.columns, where)):
         for message in check_state(State(to_instance(head), live[head.id])):
             yield "workflow", head.id, message
 
 
 def _rows(
-    conn: Connection, table: Table, columns: tuple[str, ...], where: ColumnElement[bool] | None
+    conn: Connection, table: Table, columns: tuple[str, ...], where: ColumnElement[bool]
 ) -> list[tuple[Any, ...]]:
-    query = select(*(table.c[name] for name in columns))
-    if where is not None:
-        query = query.where(where)
+    query = select(*(table.c[name] for name in columns)).where(where)
     return [tuple(row) for row in conn.execute(query)]

@@ -90,22 +90,22 @@ FINAL: Final = (
         "task",
         "has an event of revision {0} after it ended at {1}",
         """
-        SELECT t.id, later.aggregate_revision, ended.aggregate_revision FROM tasks t
-        JOIN events ended ON ended.aggregate_id = t.id AND ended.aggregate_kind = 'task'
-          AND ended.state IN ('SUCCEEDED', 'FAILED', 'EXPIRED', 'CANCELLED')
-        JOIN events later ON later.aggregate_id = t.id AND later.aggregate_kind = 'task'
-          AND later.aggregate_revision > ended.aggregate_revision
+        SELECT aggregate_id, last, ended FROM (
+          SELECT aggregate_id, MAX(aggregate_revision) AS last, MIN(CASE WHEN state_scope = 'TASK'
+            AND state IN ('SUCCEEDED', 'FAILED', 'EXPIRED', 'CANCELLED') THEN aggregate_revision END) AS ended
+          FROM events WHERE aggregate_kind = 'task' GROUP BY aggregate_id) AS told
+        WHERE last > ended
         """,
     ),
     Probe(
         "workflow",
         "has an event of revision {0} after it ended at {1}",
         """
-        SELECT i.id, later.aggregate_revision, ended.aggregate_revision FROM instances i
-        JOIN events ended ON ended.workflow_id = i.id AND ended.aggregate_kind = 'workflow'
-          AND ended.state_scope = 'WORKFLOW' AND ended.state IN ('SUCCEEDED', 'FAILED', 'CANCELLED')
-        JOIN events later ON later.workflow_id = i.id AND later.aggregate_kind = 'workflow'
-          AND later.aggregate_revision > ended.aggregate_revision
+        SELECT aggregate_id, last, ended FROM (
+          SELECT aggregate_id, MAX(aggregate_revision) AS last, MIN(CASE WHEN state_scope = 'WORKFLOW'
+            AND state IN ('SUCCEEDED', 'FAILED', 'CANCELLED') THEN aggregate_revision END) AS ended
+          FROM events WHERE aggregate_kind = 'workflow' GROUP BY aggregate_id) AS told
+        WHERE last > ended
         """,
     ),
     Probe(

@@ -93,7 +93,8 @@ WHOLE: Final = (
         """
         SELECT t.id FROM tasks t
         WHERE t.instance_id IS NOT NULL AND t.detached = 0 AND t.state = 'NEEDS_REVIEW'
-          AND NOT EXISTS (SELECT 1 FROM inbox n WHERE n.task_id = t.id)
+          AND NOT EXISTS (
+            SELECT 1 FROM inbox n WHERE n.instance_id = t.instance_id AND n.task_id = t.id)
         """,
     ),
 )
@@ -138,38 +139,44 @@ TRACED: Final = (
         """,
     ),
     Probe(
-        "event",
-        "tells of revision {0} of a workflow that is at {1}",
+        "workflow",
+        "has an event of revision {0} and is at {1}",
         """
-        SELECT e.id, e.aggregate_revision, i.revision FROM events e
-        JOIN instances i ON i.id = e.aggregate_id
-        WHERE e.aggregate_kind = 'workflow' AND e.aggregate_revision > i.revision
+        SELECT e.aggregate_id, e.told, x.revision FROM (
+          SELECT aggregate_id, MAX(aggregate_revision) AS told FROM events
+          WHERE aggregate_kind = 'workflow' GROUP BY aggregate_id) AS e
+        JOIN instances x ON x.id = e.aggregate_id WHERE e.told > x.revision
         """,
     ),
     Probe(
-        "event",
-        "tells of revision {0} of a step that is at {1}",
+        "step",
+        "has an event of revision {0} and is at {1}",
         """
-        SELECT e.id, e.aggregate_revision, MAX(s.revision) FROM events e
-        JOIN steps s ON s.step_id = e.aggregate_id AND s.instance_id = e.workflow_id
-        WHERE e.aggregate_kind = 'workflow_step'
-        GROUP BY e.id, e.aggregate_revision HAVING e.aggregate_revision > MAX(s.revision)
+        SELECT e.aggregate_id, e.told, x.revision FROM (
+          SELECT aggregate_id, MAX(aggregate_revision) AS told FROM events
+          WHERE aggregate_kind = 'workflow_step' GROUP BY aggregate_id) AS e
+        JOIN (SELECT step_id, MAX(revision) AS revision FROM steps GROUP BY step_id) AS x
+          ON x.step_id = e.aggregate_id WHERE e.told > x.revision
         """,
     ),
     Probe(
-        "event",
-        "tells of revision {0} of a task that is at {1}",
+        "task",
+        "has an event of revision {0} and is at {1}",
         """
-        SELECT e.id, e.aggregate_revision, t.revision FROM events e JOIN tasks t ON t.id = e.aggregate_id
-        WHERE e.aggregate_kind = 'task' AND e.aggregate_revision > t.revision
+        SELECT e.aggregate_id, e.told, x.revision FROM (
+          SELECT aggregate_id, MAX(aggregate_revision) AS told FROM events
+          WHERE aggregate_kind = 'task' GROUP BY aggregate_id) AS e
+        JOIN tasks x ON x.id = e.aggregate_id WHERE e.told > x.revision
         """,
     ),
     Probe(
-        "event",
-        "tells of revision {0} of a signal that is at {1}",
+        "signal",
+        "has an event of revision {0} and is at {1}",
         """
-        SELECT e.id, e.aggregate_revision, s.revision FROM events e JOIN signals s ON s.id = e.aggregate_id
-        WHERE e.aggregate_kind = 'workflow_signal' AND e.aggregate_revision > s.revision
+        SELECT e.aggregate_id, e.told, x.revision FROM (
+          SELECT aggregate_id, MAX(aggregate_revision) AS told FROM events
+          WHERE aggregate_kind = 'workflow_signal' GROUP BY aggregate_id) AS e
+        JOIN signals x ON x.id = e.aggregate_id WHERE e.told > x.revision
         """,
     ),
     Probe(

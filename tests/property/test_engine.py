@@ -271,3 +271,23 @@ def test_a_repeated_report_moves_nothing_twice(document: dict[str, Any], random:
         assert not again.applied
         assert flow.instance == before
     flow.check()
+
+
+@settings(max_examples=40)
+@given(documents(), randoms())
+def test_a_report_older_than_the_newest_moves_nothing(document: dict[str, Any], random: Random) -> None:
+    """A task went to review and came back; word of the review arrives once more, later."""
+    flow = start(document, "x", 64)
+    for _ in range(30):
+        waiting = [key for key, step in sorted(flow.live().items()) if step.state is StepState.WAITING_TASK]
+        if not waiting:
+            break
+        key = random.choice(waiting)
+        flow.report(key, TaskPhase.NEEDS_REVIEW, attempts=0)
+        older = flow.task(key).unread[-1]
+        flow.report(key, TaskPhase.OPEN, attempts=0)
+        before = (flow.instance, flow.step(key))
+        assert not flow.do(ApplyReport(older, flow.seed())).applied
+        assert (flow.instance, flow.step(key)) == before
+        flow.succeed(key, {"state": "done"} if key.startswith("poll") else 1)
+    flow.check()

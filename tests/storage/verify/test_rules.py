@@ -299,7 +299,21 @@ PLANTS: list[tuple[int, str, tuple[str, ...]]] = [
         ("UPDATE tasks SET attempts_used = 9, attempts_max = 9 WHERE id = :ended_first_task",),
     ),
     (6, "began round 9 of 5", ("UPDATE tasks SET round = 9 WHERE id = :polling_ask_task",)),
-    (7, "repeated effect", ("DELETE FROM audit WHERE subject_id = :again_old",)),
+    (
+        7,
+        "may have done",
+        (
+            "DELETE FROM audit WHERE subject_id = :again_old",
+            copied(
+                "attempts",
+                "task_id = :again_old_task",
+                id=":other",
+                generation="generation + 9",
+                started_at=":never",
+            ),
+        ),
+    ),
+    (7, "of another task may have done", ("DELETE FROM audit WHERE subject_id = :again_old",)),
     (7, "nobody decided so", ("DELETE FROM audit WHERE subject_id = :again_old",)),
     (
         7,
@@ -350,10 +364,10 @@ PLANTS: list[tuple[int, str, tuple[str, ...]]] = [
     (9, "paused or cancelled and nobody", ("DELETE FROM audit WHERE action = 'workflow.pause'",)),
     (9, "was cancelled and nobody", ("DELETE FROM audit WHERE action = 'task.cancel'",)),
     (9, "was published and nobody", ("DELETE FROM audit WHERE subject_kind = 'definition'",)),
-    (9, "of a workflow that is at", ("UPDATE instances SET revision = 1 WHERE id = :ended",)),
-    (9, "of a step that is at", ("UPDATE steps SET revision = 0 WHERE id = :ended_first",)),
-    (9, "of a task that is at", ("UPDATE tasks SET revision = 1 WHERE id = :dropped",)),
-    (9, "of a signal that is at", ("UPDATE signals SET revision = 0 WHERE id = :signal",)),
+    (9, "and is at 1", ("UPDATE instances SET revision = 1 WHERE id = :ended",)),
+    (9, "and is at 0", ("UPDATE steps SET revision = 0 WHERE id = :ended_first",)),
+    (9, "and is at 1", ("UPDATE tasks SET revision = 1 WHERE id = :dropped",)),
+    (9, "and is at 0", ("UPDATE signals SET revision = 0 WHERE id = :signal",)),
     (
         9,
         "that does not exist",
