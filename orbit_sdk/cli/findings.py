@@ -92,9 +92,9 @@ def of_diagnostics(found: Iterable[Diagnostic], file: str | None = None) -> list
 def of_form(error: InvalidArgument, file: str) -> list[Finding]:
     """What makes a JSON text no definition at all."""
     if not error.details:
-        return [Finding("FORM", ERROR, error.message, None, file)]
+        return [Finding("FORM_INVALID", ERROR, error.message, None, file)]
     return [
-        Finding("FORM", ERROR, f"{item.field} {item.reason}", None, file, path=item.field)
+        Finding("FORM_INVALID", ERROR, f"{item.field} {item.reason}", None, file, path=item.field)
         for item in error.details
     ]
 

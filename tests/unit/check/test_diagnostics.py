@@ -9,6 +9,7 @@ from subprocess import run
 from typing import Any
 
 from orbit_sdk.check import Diagnostic, Place, Severity, check_definition, errors_of
+from orbit_sdk.check.budget.agreed import BUDGET_RULES
 from orbit_sdk.check.diagnostics import place_of
 from orbit_sdk.check.documents import form_invalid, version_taken
 from orbit_sdk.check.rule import Rule
@@ -79,7 +80,12 @@ def test_every_rule_says_in_sentences_what_is_wrong_and_what_to_do() -> None:
 def test_the_reference_page_has_every_code_with_its_sentence_and_remedy() -> None:
     text = PAGE.read_text("utf-8")
     groups = re.findall(r"^## (.+)$", text, re.MULTILINE)
-    every: dict[str, tuple[Rule[Any], ...]] = {"form": (form_invalid,), **GROUPS, "version": (version_taken,)}
+    every: dict[str, tuple[Rule[Any], ...]] = {
+        "form": (form_invalid,),
+        **GROUPS,
+        "budget": BUDGET_RULES,
+        "version": (version_taken,),
+    }
     assert [group.lower() for group in groups] == list(every)
     entries = re.findall(
         r"^### ([A-Z_]+)( \(warning\))?\n\n(.+)\n\n\*What to do:\* (.+)$", text, re.MULTILINE

@@ -301,7 +301,7 @@ def test_sarif_names_rules_places_and_what_is_related(orbit: Run, folder: Path) 
     assert place["artifactLocation"]["uri"] == "bad.py"
     assert "grated" in line[place["region"]["startColumn"] - 1 :]
     assert by_rule["SIGNAL_REUSED"]["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] == 13
-    assert by_rule["FORM"]["locations"][0]["logicalLocations"]
+    assert by_rule["FORM_INVALID"]["locations"][0]["logicalLocations"]
 
 
 TWICE_WAITED = """\
