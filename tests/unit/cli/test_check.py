@@ -153,7 +153,7 @@ def test_a_damaged_document_is_told_by_path(orbit: Run, folder: Path) -> None:
     assert result.exit_code == 1
     assert "nodes.pay" in result.output
     (folder / "twice.json").write_text('{"a": 1, "a": 2}')
-    assert "error[FORM]" in orbit("check", "twice.json").output
+    assert "error[FORM_INVALID]" in orbit("check", "twice.json").output
     assert orbit("check", "missing.json").exit_code == 1
 
 
