@@ -41,6 +41,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "show": Command("orbit_sdk.cli.workflows", "show", _USE),
     "events": Command("orbit_sdk.cli.events", "events", _USE),
     "signal": Command("orbit_sdk.cli.signals", "signal", _USE),
+    "wait": Command("orbit_sdk.cli.waits", "wait", _USE),
     "pause": Command("orbit_sdk.cli.control", "pause", _USE),
     "resume": Command("orbit_sdk.cli.control", "resume", _USE),
     "cancel": Command("orbit_sdk.cli.control", "cancel", _USE),

@@ -91,6 +91,7 @@ PATH_PARAMETERS: Final[dict[str, PathParameter]] = {
     "task_id": _ID,
     "event_id": _ID,
     "signal_id": _ID,
+    "wait_id": _ID,
     "credential_id": _ID,
     "definition_id": PathParameter(
         {"type": "string", "pattern": NAME_PATTERN, "maxLength": 128}, _text(is_name, "must be a name")

@@ -16,6 +16,7 @@ from orbit_server.api import (
     reviews,
     signals,
     task_routes,
+    waits,
     workers,
     workflows,
 )
@@ -38,6 +39,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *definitions.ROUTES,
     *workflows.ROUTES,
     *signals.ROUTES,
+    *waits.ROUTES,
     *control.ROUTES,
     *events.ROUTES,
     *reviews.ROUTES,

@@ -15,6 +15,7 @@ from orbit_sdk.client._async.handle import Handle
 from orbit_sdk.client._async.reviews import AsyncReviews
 from orbit_sdk.client._async.tasks import AsyncTasks
 from orbit_sdk.client._async.transport import AsyncTransport
+from orbit_sdk.client._async.waits import AsyncWaits
 from orbit_sdk.client._async.workflows import AsyncWorkflows
 from orbit_sdk.client.settings import ClientSettings
 from orbit_sdk.client.submission import Submission, submission_body
@@ -62,6 +63,7 @@ class OrbitClient:
         self.workflows = AsyncWorkflows(self._transport)
         self.tasks = AsyncTasks(self._transport)
         self.reviews = AsyncReviews(self._transport)
+        self.waits = AsyncWaits(self._transport)
         self.credentials = AsyncCredentials(self._transport)
 
     async def __aenter__(self) -> Self:

@@ -16,6 +16,7 @@ from orbit_sdk.client._sync.handle import SyncHandle
 from orbit_sdk.client._sync.reviews import SyncReviews
 from orbit_sdk.client._sync.tasks import SyncTasks
 from orbit_sdk.client._sync.transport import SyncTransport
+from orbit_sdk.client._sync.waits import SyncWaits
 from orbit_sdk.client._sync.workflows import SyncWorkflows
 from orbit_sdk.client.settings import ClientSettings
 from orbit_sdk.client.submission import Submission, submission_body
@@ -63,6 +64,7 @@ class Orbit:
         self.workflows = SyncWorkflows(self._transport)
         self.tasks = SyncTasks(self._transport)
         self.reviews = SyncReviews(self._transport)
+        self.waits = SyncWaits(self._transport)
         self.credentials = SyncCredentials(self._transport)
 
     def __enter__(self) -> Self:

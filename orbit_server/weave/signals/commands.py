@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orbit_sdk.engine.commands import AcceptSignal
+from orbit_sdk.engine.matching import is_open_wait
 from orbit_sdk.engine.state import Signal, SignalBody, SignalState, Step
-from orbit_sdk.errors import Conflict, Detail, InvalidArgument
+from orbit_sdk.errors import Conflict, Detail, FailedPrecondition, InvalidArgument
 from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.instants import to_rfc3339
@@ -19,7 +20,7 @@ from orbit_server.weave.definitions.catalog import Compiled
 from orbit_server.weave.signals.views import signal_view
 from orbit_server.weave.state.apply import apply_decision
 from orbit_server.weave.state.closed import closed_needs, waits_that_are_over
-from orbit_server.weave.state.rows import INSTANCES
+from orbit_server.weave.state.rows import INSTANCES, InstanceRow
 from orbit_server.weave.state.running import (
     Weave,
     advance_needs,
@@ -66,6 +67,8 @@ class SendSignal(Keyless):
     expires_at: int | None = None
     parameters_version: int = 1
     evidence: str | None = None
+    open_only: bool = False
+    """Refuse unless the addressed activation waits now: an answer to a wait, not a signal for later."""
 
     @property
     def lane(self) -> str:
@@ -100,6 +103,8 @@ class SendSignal(Keyless):
         if known is not None:
             return self._repeated(book, known)
         self._check(row.definition_key)
+        if self.open_only:
+            self._check_open(book, row)
         body = SignalBody(self.body, self._meta(book.now))
         waits = [step for step in live_steps(book, row.id).values() if step.signal == self.signal]
         order = AcceptSignal(self._fresh(book.now), body, self.seed, reports_of(book, waits))
@@ -168,6 +173,13 @@ class SendSignal(Keyless):
             )
         if self.step_key is not None and self.step_key not in compiled.plan.nodes:
             raise InvalidArgument.at("step_key", "is not a step of this workflow")
+
+    def _check_open(self, book: Book, row: InstanceRow) -> None:
+        steps = live_steps(book, row.id).values()
+        step = next((step for step in steps if step.id == self.activation_id), None)
+        if step is None or not is_open_wait(step):
+            said = "it was answered, or its time was over" if step is None else f"it is {step.state.value}"
+            raise FailedPrecondition(f"this wait is over: {said}")
 
     def _fresh(self, now: int) -> Signal:
         return Signal(

@@ -1,0 +1,1 @@
+"""Everything that waits for a person or another system."""
