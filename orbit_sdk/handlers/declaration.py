@@ -60,6 +60,7 @@ class Handler(Generic[P, R]):
         self.errors = errors
         self.run_in = run_in
         self.verify_function: VerifyFunction | None = None
+        self.older: dict[int, Callable[..., Mapping[str, object]]] = {}
         self.signature = Signature(function, f"handler {self.key}")
         self.__name__ = getattr(function, "__name__", name)
         self.__doc__ = function.__doc__
@@ -183,6 +184,23 @@ class Handler(Generic[P, R]):
             )
         self.verify_function = function
         return function
+
+    def accepts(self, version: int, *, upgrade: Callable[..., Mapping[str, object]]) -> None:
+        """Let workers run tasks of an older version of this handler, too.
+
+        Args:
+            version: the older version; its result had the type that this handler's has.
+            upgrade: a function with the parameters (and types) of the older version that gives those of
+                this one, by name.
+        """
+        if isinstance(version, bool) or not 1 <= version < self.version or version in self.older:
+            raise declaration_error(
+                upgrade,
+                "VERSION",
+                f"{self.key} cannot accept version {version!r}",
+                f"name each older version once: from 1 to {self.version - 1}",
+            )
+        self.older[version] = upgrade
 
     # The JSON side.
 

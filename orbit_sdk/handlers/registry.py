@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from orbit_sdk.handlers.declaration import Handler
+from orbit_sdk.handlers.older import older_handlers
 from orbit_sdk.handlers.problems import BuildError, Problem, function_place
 
 __all__ = ["Registry"]
@@ -39,9 +40,14 @@ class Registry(Mapping[str, AnyHandler]):
         return found
 
     def add(self, handler: AnyHandler) -> None:
-        """Add one; adding the same object again changes nothing. Raises BuildError."""
+        """Add one, and the older versions that it accepts. Adding the same object again changes nothing.
+
+        Raises BuildError.
+        """
         if handler.key not in self._by_key:
             handler.check_runnable()
+            for older in older_handlers(handler):
+                self.add(older)
         known = self._by_key.setdefault(handler.key, handler)
         if known is not handler:
             raise BuildError(

@@ -340,6 +340,9 @@ def test_a_misuse_is_refused_with_its_code_and_the_author_s_line(
     assert error.problems[0].instead
     assert error.place is not None
     assert error.place.file in (__file__, WORKFLOW_FILE)
+    assert error.place.line > 1
+    assert error.place.column >= 1
+    assert error.problems[0].found
 
 
 def test_the_place_is_the_line_and_column_of_the_misuse() -> None:
