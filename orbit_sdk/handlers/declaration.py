@@ -58,7 +58,7 @@ class Handler(Generic[P, R]):
         self.queue = queue
         self.recovery = recovery
         self.errors = errors
-        self.run_in = run_in
+        self.run_in: RunIn = run_in
         self.verify_function: VerifyFunction | None = None
         self.older: dict[int, Callable[..., Mapping[str, object]]] = {}
         self.signature = Signature(function, f"handler {self.key}")
