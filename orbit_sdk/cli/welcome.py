@@ -35,6 +35,7 @@ def welcome(out: Output) -> None:
         ]
     else:
         rows = [
+            ("orbit init shop", "a small project that works, to start from"),
             ("orbit dev app.py", "a server with an embedded database, and a worker for app.py"),
             ("orbit check app.py", "check its workflows, without any server"),
         ]
