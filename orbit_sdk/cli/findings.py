@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from orbit_sdk.errors import InvalidArgument
+from orbit_sdk.errors import InvalidArgument, PayloadTooLarge
 
 if TYPE_CHECKING:
     from orbit_sdk.check.diagnostics import Diagnostic, Place, Related
@@ -89,12 +89,15 @@ def of_diagnostics(found: Iterable[Diagnostic], file: str | None = None) -> list
     ]
 
 
-def of_form(error: InvalidArgument, file: str) -> list[Finding]:
+def of_form(error: InvalidArgument | PayloadTooLarge, file: str) -> list[Finding]:
     """What makes a JSON text no definition at all."""
+    from orbit_sdk.check.documents import form_invalid
+
+    code, help_ = form_invalid.code, form_invalid.remedy
     if not error.details:
-        return [Finding("FORM_INVALID", ERROR, error.message, None, file)]
+        return [Finding(code, ERROR, error.message, help_, file)]
     return [
-        Finding("FORM_INVALID", ERROR, f"{item.field} {item.reason}", None, file, path=item.field)
+        Finding(code, ERROR, f"{item.field} {item.reason}", help_, file, path=item.field)
         for item in error.details
     ]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from orbit_sdk.cli.findings import ERROR, Finding, of_build_error, of_diagnostics, of_form
 from orbit_sdk.cli.modules import import_target, split_target, values_of
-from orbit_sdk.errors import InvalidArgument
+from orbit_sdk.errors import InvalidArgument, PayloadTooLarge
 
 if TYPE_CHECKING:
     from orbit_sdk.builder import Workflow
@@ -134,7 +134,7 @@ def _of_json(path: Path) -> Source:
         definition = read_definition(path.read_bytes())
     except OSError as error:
         return _failed(file, Finding("IMPORT", ERROR, f"cannot be read: {error.strerror}", None, file))
-    except InvalidArgument as error:
+    except (InvalidArgument, PayloadTooLarge) as error:
         return _failed(file, *of_form(error, file))
     findings = tuple(of_diagnostics(check_definition(definition), file))
     digest = definition_digest(definition)

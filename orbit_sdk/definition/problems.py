@@ -117,6 +117,8 @@ def _reason(found: ErrorDetails, loc: tuple[PathPart, ...]) -> str:
         return REFUSED_KEYWORDS[str(loc[-1])]
     if kind == "value_type":
         return _not_a_type(value)
+    if kind == "node_kind" and isinstance(value, dict) and "kind" in value:
+        return f"{found['msg']}, not {value['kind']!r:.40}"
     if kind == "literal_error":
         expected = str(found.get("ctx", {}).get("expected"))
         if loc[-1:] == ("format",) and isinstance(value, str):

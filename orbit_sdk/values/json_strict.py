@@ -27,6 +27,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 _SUSPECT_TEXT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_PROBLEMS = 50
+_SHOWN = 40
 _MAX_KEY = DEFAULT_LIMITS.object_key_chars
 _BIG = "is a whole number outside ±(2^53-1); send it as a text"
 
@@ -164,7 +165,7 @@ def _findings(
             return
         for key, item in value.items():
             if reason := _bad_text(key):
-                yield path, f"has a key that {reason}"
+                yield path, f"has a key that {reason} ({json.dumps(key[:_SHOWN])})"
             else:
                 yield from _findings(item, (*path, key), depth_left - 1)
 
