@@ -7,6 +7,7 @@
 #   make check    format, lint, types, import contracts, generated files
 #   make fmt      put the code into its format
 #   make generate write the generated files anew
+#   make bench    speed, in minutes; bench-full: at full size; bench-profile ROW=B1: where the time goes
 #   make docs     build the documentation into docs/_build/html
 #   make clean    remove everything that was made here
 
@@ -23,6 +24,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 WORKERS ?= 2
 PYTEST_ARGS ?=
 KEEP ?=
+ROW ?= B1
+DIALECT ?= sqlite
+BENCH_ARGS ?=
 MINUTES ?= 20
 DB ?= sqlite
 SEED ?=
@@ -30,10 +34,10 @@ SEED ?=
 PACKAGES := orbit_sdk orbit_server
 FORMATTED := $(PACKAGES) tools tests examples docs
 
-.PHONY: help demo test soak planted check fmt generate docs pin clean
+.PHONY: help bench bench-full bench-profile demo test soak planted check fmt generate docs pin clean
 
 help:
-	@sed -n '3,11s/^# *//p' Makefile
+	@sed -n '3,12s/^# *//p' Makefile
 
 # Two stamps, because the demo needs only what a server needs.
 .venv/.server: requirements/build.txt requirements/server.txt pyproject.toml
@@ -79,6 +83,15 @@ generate: .venv/.dev
 
 docs: .venv/.dev
 	$(BIN)/sphinx-build --fail-on-warning --keep-going -b html docs docs/_build/html
+
+bench: .venv/.dev
+	$(BIN)/python -m tests.bench.run --size quick $(BENCH_ARGS)
+
+bench-full: .venv/.dev
+	$(BIN)/python -m tests.bench.run --size full $(BENCH_ARGS)
+
+bench-profile: .venv/.dev
+	$(BIN)/python -m tests.bench.profile $(ROW) --dialect $(DIALECT)
 
 # Take newer versions of everything this project depends on.
 pin: .venv/.dev

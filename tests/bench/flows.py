@@ -1,4 +1,4 @@
-"""The workflows and handlers that the benchmarks run. Their tasks do nothing: what is measured is the rest."""
+"""The workflows and handlers that the benchmarks run. Their tasks do nothing: the rest is measured."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 import orbit_sdk as orbit
 
 QUEUE: Final = "bench"
+HOLD_QUEUE: Final = "bench.hold"
 TIMER: Final = timedelta(seconds=20)
 
 
@@ -21,6 +22,12 @@ async def noop(ctx: orbit.TaskContext, n: int) -> int:
 @orbit.handler("bench.careful", version=1, queue=QUEUE, recovery=orbit.Recovery.CONSERVATIVE)
 async def careful(ctx: orbit.TaskContext, n: int) -> int:
     """The same, but never repeated: the worker asks before it starts."""
+    return n
+
+
+@orbit.handler("bench.hold", version=1, queue=HOLD_QUEUE, recovery=orbit.Recovery.IDEMPOTENT)
+async def hold(ctx: orbit.TaskContext, n: int) -> int:
+    """Only the crowd of idle connections says that it can run this, and it never ends it."""
     return n
 
 

@@ -1,7 +1,7 @@
 """`python -m tests.bench.profile B1a [--dialect sqlite]`: where the CPU time of a step goes, phase by phase.
 
-Every process samples itself (see `sampler/`); the samples are sorted into phases by the code they were in. The
-storage's own metrics stand beside them as wall time per step.
+Every process samples itself (see `sampler/`); the samples are sorted into phases by the code they were in.
+The storage's own metrics stand beside them as wall time per step.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _profile(name: str, options: argparse.Namespace, folder: Path, mariadb: Any)
         sampler.await_files(expected)
     print(f"{name} on {options.dialect}: {row.title}")
     print("  " + "  ".join(f"{key} {value:.4g}" for key, value in figures.items()))
-    steps = figures["steps_per_s"] if "steps_per_s" in figures else None
+    steps = figures.get("steps_per_s")
     by_role: dict[str, Any] = defaultdict(list)
     for path in sorted(expected):
         by_role[roles[int(path.stem)]].append(_sorted_samples(path))
@@ -149,7 +149,7 @@ def _profile(name: str, options: argparse.Namespace, folder: Path, mariadb: Any)
                 print(f"    {part / spent:6.1%}  {function}")
     groups = after["orbit_storage_groups_total"] - before["orbit_storage_groups_total"]
     commands = after["orbit_storage_commands_total"] - before["orbit_storage_commands_total"]
-    print(f"\nstorage: {groups:.0f} transactions, {commands / max(1, groups):.1f} commands in each; wall seconds:")
+    print(f"\nstorage: {groups:.0f} transactions, {commands / max(1, groups):.1f} commands in each; seconds:")
     for phase, seconds in after.items():
         if not phase.startswith("orbit_"):
             print(f"  {phase:12} {seconds - before.get(phase, 0):8.3f}")

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.run [--size quick] [--rows B1a,B2] [--dialects sqlite,mariadb] [--json bench.json]`."""
+"""`python -m tests.bench.run [--size quick] [--rows B1a,B2] [--dialects sqlite] [--json bench.json]`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, Final
 from tests.bench import report
 from tests.bench.floor import floor
 from tests.bench.machine import machine
-from tests.bench.rows import latency, throughput
+from tests.bench.rows import commands, connections, growth, latency, requests, throughput
 from tests.bench.sizes import SIZES, Size
 from tests.bench.stage import Dialect, Stage, stage
 from tests.databases import MariaDb, running_mariadb
@@ -55,7 +55,12 @@ ROWS: Final[dict[str, Row]] = {
     "B3a": Row("single tasks, submitted singly", partial(throughput.tasks, batch=0), floor=True),
     "B3b": Row("single tasks, submitted in batches", partial(throughput.tasks, batch=100), floor=True),
     "B4": Row("10 parallel tasks and a join", throughput.fans, floor=True),
+    "B5a": Row("chains of 200 steps against chains of 50", growth.long_chains),
+    "B5b": Row("a full database against an empty one", growth.full_database),
+    "B6": Row("start requests against a bare JSON echo", requests.starts, worker=False),
     "B8": Row("timers while B1 runs", latency.timers),
+    "B9": Row("idle worker connections", connections.idle_workers),
+    "B10": Row("import, check, compile", alone=commands.commands),
 }
 TITLES: Final = {name: row.title for name, row in ROWS.items()}
 

@@ -18,8 +18,8 @@ class Size:
     floor: int = 1_000
     chain_short: int = 20
     chain_long: int = 5
-    waiting: int = 10_000
-    finished: int = 50_000
+    waiting: int = 2_000
+    finished: int = 9_000
     requests: int = 2_000
     timers: int = 10_000
     timers_over_s: float = 10.0

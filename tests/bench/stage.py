@@ -96,12 +96,21 @@ class Stage:
     def prepare(self) -> None:
         """Publish the workflows and run one to its end, so that caches are warm and the worker is there."""
 
-        async def publish(client: OrbitClient) -> None:
-            for workflow in WORKFLOWS:
-                await client.definitions.publish(workflow.compile().definition.to_json(), current=True)
+        self.publish()
+
+        async def warm(client: OrbitClient) -> None:
             for workflow in WORKFLOWS[:3]:
                 handle = await client.start(workflow, 1)
                 await handle.result(timeout=60)
+
+        self.run(warm)
+
+    def publish(self) -> None:
+        """Publish all workflows."""
+
+        async def publish(client: OrbitClient) -> None:
+            for workflow in WORKFLOWS:
+                await client.definitions.publish(workflow.compile().definition.to_json(), current=True)
 
         self.run(publish)
 
@@ -138,6 +147,8 @@ def _end(built: Stage) -> None:
         except subprocess.TimeoutExpired:
             worker.kill()
             worker.wait()
+        if worker.stdout is not None:
+            worker.stdout.close()
     with contextlib.suppress(ProcessLookupError):
         built.server.stop()
     if built.mariadb is not None:

@@ -37,6 +37,14 @@ class Watch:
         cursor.close()
         return found
 
+    def columns(self, table: str) -> tuple[str, ...]:
+        """Names of a table's columns, in order."""
+        cursor = self._connection.cursor()
+        cursor.execute(f"SELECT * FROM {table} WHERE 1 = 0")
+        found = tuple(column[0] for column in cursor.description)
+        cursor.close()
+        return found
+
     def count(self, table: str, *states: str) -> int:
         """Rows of the namespace in these states."""
         found = 0
@@ -49,7 +57,7 @@ class Watch:
 
     async def drained(self, table: str, *states: str) -> None:
         """Return once no row is in one of these states."""
-        while self.count(table, *states):
+        while self.count(table, *states):  # noqa: ASYNC110  # another process is watched
             await asyncio.sleep(_PAUSE_S)
 
 

@@ -16,13 +16,17 @@ Figures = dict[str, Any]
 OPEN_TASKS = ("READY", "OFFERED", "RUNNING")
 
 
-def chains(built: Stage, size: Size, *, definition: str, batch: int) -> Figures:
+def chains(  # one figure each
+    built: Stage, size: Size, *, definition: str, batch: int, count: int | None = None, steps: int = 3
+) -> Figures:
     """Workflows of three tasks each, started singly (`batch` 0) or in batches, until all are done."""
 
-    async def start(client: OrbitClient) -> None:
-        await start_workflows(client, definition, size.workflows, batch=batch, at_once=size.concurrency)
+    started = count or size.workflows
 
-    return _measured(built, start, ("instances", size.workflows), 3 * size.workflows)
+    async def start(client: OrbitClient) -> None:
+        await start_workflows(client, definition, started, batch=batch, at_once=size.concurrency)
+
+    return _measured(built, start, ("instances", started), steps * started)
 
 
 def fans(built: Stage, size: Size) -> Figures:
@@ -85,9 +89,7 @@ async def start_workflows(
 ) -> None:
     """Start so many, singly with a bounded concurrency or batch after batch."""
     if not batch:
-        await at_most(
-            at_once, [lambda n=n: client.workflows.start(definition, n) for n in range(count)]
-        )
+        await at_most(at_once, [lambda n=n: client.workflows.start(definition, n) for n in range(count)])
         return
     for part in parts(list(range(count)), batch):
         found = await client.workflows.start_batch(

@@ -4,6 +4,9 @@
 to `<folder>/<pid>.json`. Each sample charges a thread's CPU time since the last one to its present stack.
 """
 
+# Loaded before anything else, and to cost little.
+# ruff: noqa: PTH105, PTH110, PTH118, PTH123
+
 from __future__ import annotations
 
 import json
