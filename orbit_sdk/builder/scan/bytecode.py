@@ -14,6 +14,7 @@ from orbit_sdk.handlers.problems import Place, Problem
 __all__ = ["silent_in_bytecode"]
 
 _LOADS = ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK", "LOAD_DEREF", "LOAD_CLASSDEREF")
+_STORES = ("STORE_FAST", "STORE_DEREF", "STORE_FAST_MAYBE_NULL")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _NULL_JUMPS = ("POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE")
 _NOISE = ("CACHE", "EXTENDED_ARG", "NOP", "RESUME", "COPY", "PRECALL", "NOT_TAKEN", "KW_NAMES")
@@ -27,6 +28,8 @@ def silent_in_bytecode(code: CodeType, name: str) -> list[Problem]:
     steps = [
         step for step in dis.get_instructions(code) if step.opname.partition("_FORWARD")[0] not in _NOISE
     ]
+    if any(step.opname in _STORES and step.argval == name for step in steps):
+        return []  # the name means something else later
     for number, step in enumerate(steps):
         told = _misuse(step, steps[:number], name)
         if told is not None:
