@@ -291,3 +291,24 @@ def test_a_report_older_than_the_newest_moves_nothing(document: dict[str, Any], 
         assert (flow.instance, flow.step(key)) == before
         flow.succeed(key, {"state": "done"} if key.startswith("poll") else 1)
     flow.check()
+
+
+@settings(max_examples=40)
+@given(documents(), randoms())
+def test_a_task_in_review_leads_nowhere_until_somebody_decides(
+    document: dict[str, Any], random: Random
+) -> None:
+    """Whatever the failure policy says: only what has definitely failed goes down a failure exit."""
+    flow = start(document, "x", 64)
+    for _ in range(10):
+        waiting = [key for key, step in sorted(flow.live().items()) if step.state is StepState.WAITING_TASK]
+        if not waiting:
+            break
+        key = random.choice(waiting)
+        others = {name for name in flow.steps if name != key}
+        flow.report(key, TaskPhase.NEEDS_REVIEW, code="BROKEN", effect_possible=True)
+        assert flow.step(key).state is StepState.NEEDS_REVIEW
+        assert flow.step(key).exit_taken is None
+        assert {name for name in flow.steps if name != key} == others
+        flow.conclude(key, {"state": "done"} if key.startswith("poll") else 1)
+    flow.check()

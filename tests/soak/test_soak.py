@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from tests.conftest import may_do_without_mariadb
+from tests.databases import may_do_without_mariadb
 from tests.soak.settings import SoakSettings
 from tests.soak.soak import soak
 
