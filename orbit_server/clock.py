@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import secrets
 import time
 from typing import Protocol
@@ -54,9 +56,23 @@ class ManualClock:
         self._wall += us
 
 
+class _Process:
+    """What makes the seeds of this process its own: asking the system for each of them is what costs."""
+
+    entropy = secrets.token_hex(16)
+    count = itertools.count()
+
+    @classmethod
+    def renew(cls) -> None:
+        cls.entropy = secrets.token_hex(16)
+
+
+os.register_at_fork(after_in_child=_Process.renew)
+
+
 def new_seed(clock: Clock) -> IdSeed:
     """The time and random bits of which a command makes its ids; made once, before anything is tried."""
-    return IdSeed(time_us=clock.wall_us(), entropy=secrets.token_hex(16))
+    return IdSeed(time_us=clock.wall_us(), entropy=f"{_Process.entropy}{next(_Process.count):x}")
 
 
 def random_hex(count: int) -> str:

@@ -62,6 +62,7 @@ def worker(
     import asyncio
 
     from orbit_sdk.worker import Worker
+    from orbit_sdk.worker.loops import new_loop
 
     chosen_url, chosen_token = address(url, token)
     handlers = _handlers(targets)
@@ -78,7 +79,8 @@ def worker(
     out = Output(json=json)
     if json:
         out.event({"worker": made.settings.name, "handlers": [one.key for one in handlers]})
-    asyncio.run(made.run())
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(made.run())
 
 
 def _handlers(targets: list[str]) -> list[Handler[..., Any]]:

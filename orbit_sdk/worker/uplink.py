@@ -20,6 +20,7 @@ from orbit_sdk.worker.backoff import Backoff
 from orbit_sdk.worker.clock import monotonic_ms
 from orbit_sdk.worker.desk import Desk
 from orbit_sdk.worker.events import DrainAsked, Event, HaltAsked
+from orbit_sdk.worker.loops import new_loop
 from orbit_sdk.worker.settings import WorkerSettings
 from orbit_sdk.worker.socket import Disconnected, Rejected, Socket, open_socket
 
@@ -48,7 +49,7 @@ class Uplink:
         self._ended = ended
         self._inbox: deque[Event] = deque()
         self._taking = False
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_loop()
         self._wake = asyncio.Event()
         self._left = asyncio.Event()
         self._leave_by_ms: int | None = None

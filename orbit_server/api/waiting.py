@@ -6,6 +6,7 @@ Other nodes' commits are found by looking again once a second.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 from orbit_sdk.values.ids import Id
@@ -19,20 +20,20 @@ class Movements:
     """Who waits for which instance."""
 
     def __init__(self, hints: Hints) -> None:
-        self._waiting: dict[Id, set[asyncio.Event]] = {}
+        self._waiting: dict[Id, dict[asyncio.Event, Callable[[InstanceMoved], bool]]] = {}
         hints.listen(InstanceMoved, self._moved)
 
-    def watch(self, instance_id: Id) -> asyncio.Event:
-        """An event that is set when the instance moves; give it back with `leave`."""
+    def watch(self, instance_id: Id, is_news: Callable[[InstanceMoved], bool]) -> asyncio.Event:
+        """An event that is set when the instance moves in a way that is news; give it back with `leave`."""
         event = asyncio.Event()
-        self._waiting.setdefault(instance_id, set()).add(event)
+        self._waiting.setdefault(instance_id, {})[event] = is_news
         return event
 
     def leave(self, instance_id: Id, event: asyncio.Event) -> None:
         """Nobody waits for this event any more."""
         events = self._waiting.get(instance_id)
         if events is not None:
-            events.discard(event)
+            events.pop(event, None)
             if not events:
                 del self._waiting[instance_id]
 
@@ -47,8 +48,9 @@ class Movements:
                 event.set()
 
     def _moved(self, hint: InstanceMoved) -> None:
-        for event in self._waiting.get(hint.instance_id, ()):
-            event.set()
+        for event, is_news in self._waiting.get(hint.instance_id, {}).items():
+            if is_news(hint):
+                event.set()
 
 
 async def wait_for(event: asyncio.Event, gone: asyncio.Future[Any], seconds: float) -> None:

@@ -34,6 +34,7 @@ from orbit_server.weave.instances import queries
 from orbit_server.weave.instances.queries import InstanceDetail, InstanceFilter, StepFacts
 from orbit_server.weave.instances.start import StartWorkflow as Start
 from orbit_server.weave.service import send, send_all
+from orbit_server.weave.state.apply import InstanceMoved
 from orbit_server.weave.state.rows import InstanceRow
 from orbit_server.weave.state.views import step_view, summary_of
 
@@ -124,7 +125,7 @@ async def _wait(call: Call, wait_ms: int, after: int | None) -> None:
     gone = asyncio.ensure_future(call.gone())
     try:
         while True:
-            event = movements.watch(instance_id)
+            event = movements.watch(instance_id, lambda moved: _is_news(moved, after))
             try:
                 row = await call.server.database.read(
                     lambda conn: queries.head(conn, call.namespace_id, instance_id)
@@ -139,7 +140,7 @@ async def _wait(call: Call, wait_ms: int, after: int | None) -> None:
         gone.cancel()
 
 
-def _is_news(row: InstanceRow, after: int | None) -> bool:
+def _is_news(row: InstanceRow | InstanceMoved, after: int | None) -> bool:
     if row.state.value in _ENDED:
         return True
     return row.state.value == "NEEDS_REVIEW" if after is None else row.revision > after

@@ -14,6 +14,7 @@ from orbit_sdk.engine.decision import (
     SettleTask,
     SignalChange,
 )
+from orbit_sdk.engine.state import InstanceState
 from orbit_sdk.values.canonical import canonical_json, digest_of_text
 from orbit_sdk.values.ids import Id
 from orbit_sdk.values.json_strict import Json
@@ -42,10 +43,11 @@ from orbit_server.weave.state.signals import PENDING_SIGNALS, signal_row
 
 @dataclass(frozen=True, slots=True)
 class InstanceMoved:
-    """Hint after a commit: this instance has a newer revision."""
+    """Hint after a commit: this instance has a newer revision, and stands like this."""
 
     instance_id: Id
     revision: int
+    state: InstanceState
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +234,7 @@ def _resolution(order: SettleTask) -> operations.Resolution:
 
 
 def _leave_hints(book: Book, decision: Decision, head: InstanceRow) -> None:
-    book.after_commit(InstanceMoved(head.id, head.revision))
+    book.after_commit(InstanceMoved(head.id, head.revision, head.state))
     due = min((c.after.due_at for c in decision.steps if c.after.due_at is not None), default=None)
     if due is not None:
         book.after_commit(StepsDueAt(due))
