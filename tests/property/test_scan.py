@@ -7,9 +7,9 @@ import dataclasses
 import functools
 import inspect
 import logging
-import pathlib
 import subprocess
 import tarfile
+import threading
 import typing
 import unittest.mock
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from orbit_sdk.builder.words import WORDS
 
 MODULES = [
     *(argparse, dataclasses, functools, inspect, logging),
-    *(pathlib, subprocess, tarfile, typing, unittest.mock),
+    *(threading, subprocess, tarfile, typing, unittest.mock),
 ]
 
 
