@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import linecache
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import jsonschema
 import pytest
 import yaml
 
+from orbit_sdk.cli.config import find_config
 from tests.unit.cli import apps
 from tests.unit.cli.apps import CHANGED, COUNT, MISSPELT, PAYMENT
 
@@ -497,7 +499,26 @@ def test_a_picture_shows_an_instance_from_a_file(orbit: Run, folder: Path) -> No
     assert orbit("graph", "shop.py", "--state", "now.json", "--format", "mermaid").exit_code == 2
 
 
-# Hooks
+# Hooks and documentation
+
+
+def test_the_documented_configuration_and_pipelines_can_be_read(orbit: Run, folder: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "ci.md").read_text("utf-8")
+    (text,) = re.findall(r"```toml\n(.+?)```", page, re.DOTALL)
+    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
+    (folder / "services").mkdir()
+    config = find_config()
+    assert config.paths == ("services", "shared/workflows.py")
+    assert config.output == Path("definitions")
+    assert config.severities == {"CASE_DEAD": "error", "POLL_ROUNDS_UNEVEN": "off"}
+    pipeline, hooks = (yaml.safe_load(each) for each in re.findall(r"```yaml\n(.+?)```", page, re.DOTALL))
+    steps = [step["run"] for step in pipeline["jobs"]["check"]["steps"] if "run" in step]
+    used = [step.split(" > ")[0] for step in steps if step.startswith("orbit ")]
+    used += [hook["entry"] for hook in hooks["repos"][0]["hooks"]]
+    for command in used:
+        _, name, *options = command.split()
+        shown = orbit(name, "--help").output
+        assert all(option in shown for option in options if option.startswith("--"))
 
 
 def test_the_hooks_run_commands_that_exist(orbit: Run) -> None:
