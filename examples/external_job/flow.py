@@ -162,7 +162,7 @@ def report_gaps(ctx: orbit.TaskContext, job_id: str, left_out: int) -> int:
 @orbit.workflow("demo.external_job", version=1)
 def external_job(job: Job) -> Outcome:
     """Runs once, when the definition is compiled; what runs in production is the graph it describes."""
-    validate.options(on_failure="FAIL")(job)  # orbit: ignore[UNUSED_RESULT] it only refuses what cannot be sent
+    validate.options(on_failure="FAIL")(job)  # orbit: ignore[UNUSED_RESULT] it only refuses bad files
     review = REVIEW.wait(
         match=job.job_id,
         timeout=timedelta(days=2),

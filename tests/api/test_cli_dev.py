@@ -124,6 +124,7 @@ def test_a_workflow_runs_from_start_over_a_signal_to_its_end(shop: Shop) -> None
         assert "order.pay@1" in shop.run("task", "list")
         assert "SUCCEEDED" in shop.run("task", "show", task["id"])
         assert shop.run("review", "list", "--json") == '{\n  "items": []\n}\n'
+        assert 'class="step tone-task is-good"' in shop.run("graph", "app.py", "--state", "key:A-1")
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_S) == 0
     assert not any(alive(pid) for pid in ready["pids"].values())
@@ -141,6 +142,8 @@ def test_data_is_kept_and_a_changed_definition_is_shown_and_never_published_over
         [answer] = second["workflows"]
         assert answer["outcome"] == "changed"
         assert answer["changes"] == ["nodes.approval.timeout_ms"]
+        assert "VERSION_TAKEN" in shop.run("check", "app.py", "--against", second["url"], code=1)
+        assert "SAFE" in shop.run("diff", "app.py", "--against", second["url"])
         refused = shop.run("publish", "app.py", code=1)
         assert "nodes.approval.timeout_ms" in refused
         assert "version=2" in refused
