@@ -160,6 +160,10 @@ class Book:
         self._journal.append((shelf, row_id, before, False, -1 if first else stamp))
         return after
 
+    def known(self, kind: Kind[R]) -> list[R]:
+        """Every row of this kind that the transaction holds, as they stand now."""
+        return [row for row in self._shelf(kind).rows.values() if row is not None]
+
     def emit(self, event: EventRow) -> None:
         """Record what happened; written with the change."""
         self.insert("events", event)

@@ -26,7 +26,9 @@ _LARGE = frozenset(
         "instance_inputs",
         "instance_outputs",
         "payloads",
+        "schedule_versions",
         "signal_bodies",
+        "task_progress",
         "task_results",
         "task_specs",
     }
@@ -70,6 +72,7 @@ credentials = _table(
     body("queues_submit"),
     body("queues_consume"),
     body("definitions_signal"),
+    small("priority_max", null=True),
     instant("created_at"),
     instant("expires_at", null=True),
     instant("revoked_at", null=True),
@@ -319,6 +322,7 @@ tasks = _table(
     label("business_key", null=True),
     label("concurrency_key", null=True),
     label("fairness_key", null=True),
+    small("counted"),
     number("revision"),
     instant("created_at"),
     instant("settled_at", null=True),
@@ -355,6 +359,15 @@ task_specs = _table(
     label("submitted_by", null=True),
     ident("retry_of", null=True),
     ident("idempotency_id", null=True),
+    body("trace", null=True),
+)
+
+task_progress = _table(
+    "task_progress",
+    ident("task_id", primary=True),
+    ident("attempt_id"),
+    body("body"),
+    instant("at"),
 )
 
 task_results = _table(
@@ -481,10 +494,240 @@ queues = _table(
     Index("ix_queues_namespace", "namespace_id", "name"),
 )
 
+# A row stands here only where a limit was set, or where a task with a key is not settled yet.
+
+limits = _table(
+    "limits",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    word("queue", null=True),
+    number("running_max", null=True),
+    number("running"),
+    number("backlog_max", null=True),
+    number("backlog"),
+    number("rate", null=True),
+    number("rate_per_ms"),
+    number("burst"),
+    number("level"),
+    instant("level_at"),
+    instant("changed_at"),
+    number("revision"),
+    lock_seq(),
+    instant("last"),
+    Index("ix_limits_namespace", "namespace_id", "queue"),
+)
+
+key_classes = _table(
+    "key_classes",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    word("queue"),
+    label("name", 128),
+    number("running_max"),
+    number("revision"),
+    lock_seq(),
+    instant("last"),
+    Index("ix_key_classes_namespace", "namespace_id", "queue", "name"),
+)
+
+concurrency_keys = _table(
+    "concurrency_keys",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    ident("queue_id"),
+    ident("class_id"),
+    label("name"),
+    number("held"),
+    number("waiting"),
+    instant("admit_at", null=True),
+    lock_seq(),
+    instant("last"),
+    Index("ix_concurrency_keys_admit", "admit_at", "id"),
+    Index("ix_concurrency_keys_queue", "queue_id", "id"),
+)
+
+key_places = _table(
+    "key_places",
+    ident("id", primary=True),
+    ident("key_id"),
+    instant("admitted_at", null=True),
+    small("priority"),
+    number("virtual_start"),
+    Index(
+        "ix_key_places_order", "key_id", "admitted_at", text("priority DESC"), "virtual_start", "id"
+    ),
+)
+
+fair_flows = _table(
+    "fair_flows",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    ident("queue_id"),
+    label("name"),
+    number("weight"),
+    number("finish"),
+    lock_seq(),
+    instant("last"),
+    Index("ix_fair_flows_queue", "queue_id", "id"),
+)
+
+blocked_builds = _table(
+    "blocked_builds",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    label("build"),
+    flag("blocked"),
+    label("actor"),
+    body("reason"),
+    instant("changed_at"),
+    number("revision"),
+    lock_seq(),
+    instant("last"),
+    Index("ix_blocked_builds_namespace", "namespace_id", "id"),
+)
+
 nodes = _table(
     "nodes",
     ident("id", primary=True),
     instant("started_at"),
     instant("seen_at"),
     label("address", null=True),
+)
+
+# --- schedules ---------------------------------------------------------------------------------------------
+
+schedules = _table(
+    "schedules",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    label("name", 128),
+    word("state", 16),
+    number("version"),
+    number("revision"),
+    instant("accounted_to"),
+    instant("due_at", null=True),
+    number("unfinished"),
+    number("waiting"),
+    instant("created_at"),
+    lock_seq(),
+    instant("last"),
+    Index("ix_schedules_due", "due_at", "id"),
+    Index("ix_schedules_namespace", "namespace_id", "id"),
+)
+
+schedule_versions = _table(
+    "schedule_versions",
+    ident("id", primary=True),
+    ident("schedule_id"),
+    number("version"),
+    instant("effective_at"),
+    flag("live"),
+    body("spec"),
+    label("made_by"),
+    instant("made_at"),
+    Index("ix_schedule_versions_schedule", "schedule_id", "version"),
+)
+
+schedule_fires = _table(
+    "schedule_fires",
+    ident("id", primary=True),
+    ident("schedule_id"),
+    ident("namespace_id"),
+    number("version"),
+    word("cause", 16),
+    word("state", 16),
+    instant("planned_at"),
+    instant("start_at", null=True),
+    instant("first_at", null=True),
+    number("merged"),
+    word("target_kind", 16),
+    ident("target_id", null=True),
+    number("target_version", null=True),
+    word("reason", 32, null=True),
+    label("note", 500, null=True),
+    word("outcome", 24, null=True),
+    instant("decided_at", null=True),
+    instant("finished_at", null=True),
+    instant("last"),
+    Index("ix_schedule_fires_schedule", "schedule_id", "state", "start_at"),
+    Index("ix_schedule_fires_planned", "schedule_id", "planned_at", "id"),
+    Index("ix_schedule_fires_target", "target_id"),
+)
+
+schedule_records = _table(
+    "schedule_records",
+    ident("id", primary=True),
+    ident("schedule_id"),
+    ident("namespace_id"),
+    instant("at"),
+    number("version"),
+    word("reason", 32),
+    instant("first_at"),
+    instant("last_at"),
+    number("count"),
+    Index("ix_schedule_records_schedule", "schedule_id", "at", "id"),
+)
+
+schedule_inbox = _table(
+    "schedule_inbox",
+    ident("id", primary=True),
+    ident("schedule_id"),
+    ident("fire_id"),
+    word("state", 16),
+    word("outcome", 24),
+    instant("created_at"),
+    Index("ix_schedule_inbox_state", "state", "created_at", "id"),
+)
+
+# --- subscriptions -----------------------------------------------------------------------------------------
+
+rosters = _table(
+    "rosters",
+    ident("id", primary=True),
+    number("subscriptions"),
+    lock_seq(),
+)
+
+subscriptions = _table(
+    "subscriptions",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    label("name", 128),
+    body("filter"),
+    word("when_full", 16),
+    number("backlog_max"),
+    number("visibility_ms"),
+    number("retention_ms"),
+    number("added"),
+    number("dropped"),
+    instant("dropped_first_at", null=True),
+    instant("dropped_last_at", null=True),
+    label("made_by"),
+    instant("created_at"),
+    instant("ended_at", null=True),
+    Index("ix_subscriptions_namespace", "namespace_id", "id"),
+)
+
+readers = _table(
+    "readers",
+    ident("id", primary=True),
+    number("acknowledged"),
+    number("expired"),
+    number("dropped"),
+    number("delivered"),
+    number("redelivered"),
+    instant("pulled_at", null=True),
+    lock_seq(),
+)
+
+deliveries = _table(
+    "deliveries",
+    ident("id", primary=True),
+    ident("subscription_id"),
+    ident("event_id"),
+    instant("added_at"),
+    instant("visible_at"),
+    number("deliveries"),
+    Index("ix_deliveries_visible", "subscription_id", "visible_at", "id"),
+    Index("ix_deliveries_added", "subscription_id", "added_at"),
 )

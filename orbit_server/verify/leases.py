@@ -125,4 +125,87 @@ PERMITS: Final = (
           OR (t.blocked = 1 AND t.gate = 0) OR t.blocked >= 16)
         """,
     ),
+    Probe(
+        "limit",
+        "counts {0} permits in use, and {1} open attempts hold one",
+        """
+        SELECT l.id, l.running, COUNT(a.id) FROM limits l
+        LEFT JOIN attempts a ON a.state <> 'CLOSED' AND INSTR(a.permits, l.id) > 0
+        GROUP BY l.id, l.running HAVING l.running <> COUNT(a.id)
+        """,
+    ),
+    Probe(
+        "limit",
+        "allows {0}; {1} attempts that were claimed since it was set hold a permit",
+        """
+        SELECT l.id, l.running_max, COUNT(a.id) FROM limits l
+        JOIN attempts a ON a.state <> 'CLOSED' AND a.offered_at > l.changed_at AND INSTR(a.permits, l.id) > 0
+        WHERE l.running_max IS NOT NULL
+        GROUP BY l.id, l.running_max HAVING COUNT(a.id) > l.running_max
+        """,
+    ),
+    Probe(
+        "limit",
+        "counts a backlog of {0}; {1} tasks count there",
+        """
+        SELECT l.id, l.backlog, COUNT(t.id) FROM limits l
+        LEFT JOIN tasks t ON t.namespace_id = l.namespace_id AND t.counted <> 0 AND (
+          (l.queue IS NULL AND t.counted >= 2) OR (l.queue = t.queue AND t.counted IN (1, 3)))
+        GROUP BY l.id, l.backlog HAVING l.backlog <> COUNT(t.id)
+        """,
+    ),
+    Probe(
+        "key",
+        "is held {0} times by its row, {1} times by its tasks",
+        """
+        SELECT k.id, k.held, COUNT(t.id) FROM concurrency_keys k LEFT JOIN (
+          SELECT h.id, h.namespace_id, h.queue_id, h.concurrency_key FROM tasks h
+          LEFT JOIN attempts a ON a.id = h.attempt_id
+          WHERE h.concurrency_key IS NOT NULL
+            AND ((h.state = 'READY' AND h.blocked = 0) OR a.kind = 'RUN')
+        ) t ON t.namespace_id = k.namespace_id AND t.queue_id = k.queue_id AND t.concurrency_key = k.name
+        GROUP BY k.id, k.held HAVING k.held <> COUNT(t.id)
+        """,
+    ),
+    Probe(
+        "key",
+        "has {0} waiters by its row, {1} by its tasks",
+        """
+        SELECT k.id, k.waiting, COUNT(t.id) FROM concurrency_keys k LEFT JOIN tasks t
+          ON t.namespace_id = k.namespace_id AND t.queue_id = k.queue_id AND t.concurrency_key = k.name
+          AND t.state = 'READY' AND t.blocked = 2
+        GROUP BY k.id, k.waiting HAVING k.waiting <> COUNT(t.id)
+        """,
+    ),
+    Probe(
+        "key",
+        "has {0} waiters that nobody will wake",
+        "SELECT id, waiting FROM concurrency_keys WHERE (waiting > 0) <> (admit_at IS NOT NULL)",
+    ),
+    Probe(
+        "task",
+        "has a key without a row",
+        """
+        SELECT t.id FROM tasks t LEFT JOIN concurrency_keys k
+          ON t.namespace_id = k.namespace_id AND t.queue_id = k.queue_id AND t.concurrency_key = k.name
+        WHERE t.concurrency_key IS NOT NULL AND t.state = 'READY' AND t.blocked IN (0, 2) AND k.id IS NULL
+        """,
+    ),
+    Probe(
+        "task",
+        "waits for its key, or is admitted, without its place in line",
+        """
+        SELECT t.id FROM tasks t LEFT JOIN key_places p ON p.id = t.id
+        WHERE t.concurrency_key IS NOT NULL AND t.state = 'READY' AND t.blocked IN (0, 2)
+          AND (p.id IS NULL OR (p.admitted_at IS NULL) <> (t.blocked = 2))
+        """,
+    ),
+    Probe(
+        "task",
+        "has a place in line, but is not READY for its key alone",
+        """
+        SELECT p.id FROM key_places p LEFT JOIN tasks t ON p.id = t.id
+        WHERE t.id IS NULL OR t.state <> 'READY' OR t.blocked NOT IN (0, 2)
+        """,
+    ),
 )

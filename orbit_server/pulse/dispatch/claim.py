@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from orbit_sdk.engine.records import altered
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.dispatch.sessions import Offer
+from orbit_server.pulse.limits.operations import may_take, take
 from orbit_server.pulse.tasks.decide.start import Claimant, claim
 from orbit_server.pulse.tasks.lifecycle import VERIFIED, AttemptKind, AttemptState
 from orbit_server.pulse.tasks.operations import apply
@@ -19,13 +21,14 @@ from orbit_server.storage.commands import Done, Keyless, Needs
 @dataclass(frozen=True, slots=True)
 class Ticket:
     """One reserved slot for one task. The attempt's id is made before the transaction, so a rerun finds its
-    own.
+    own. `limits`: the rows of limits that this node knows of; each has to give a permit.
     """
 
     task_id: Id
     attempt_id: Id
     who: Claimant
     ready_number: int
+    limits: tuple[Id, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +42,15 @@ class ClaimTasks(Keyless):
 
     @property
     def lane(self) -> str:
-        return self.tickets[0].task_id if self.tickets else ""
+        if not self.tickets:
+            return ""
+        first = self.tickets[0]
+        return first.limits[0] if first.limits else first.task_id
 
     def needs(self) -> Needs:
         ids = [ticket.task_id for ticket in self.tickets]
-        return {"tasks": ids, "task_specs": ids}
+        limits = {limit_id for ticket in self.tickets for limit_id in ticket.limits}
+        return {"tasks": ids, "task_specs": ids, "limits": limits} if limits else _plain(ids)
 
     def more(self, book: Book) -> Needs:
         asked = [ticket.task_id for ticket in self.tickets if _attempts_count(book, ticket)]
@@ -75,7 +82,13 @@ def claim_one(book: Book, ticket: Ticket, times: PulseTimes) -> Offer | None:
         move = claim(task, earlier, ticket.who, ticket.attempt_id, book.now, times)
         if move is None:
             return None
-        task, attempt = apply(book, task, None, move), move.attempt
+        attempt = move.attempt
+        if attempt is not None and ticket.limits:
+            if not may_take(book, ticket.limits):
+                return None
+            attempt = altered(attempt, permits=take(book, ticket.limits))
+            move = altered(move, attempt=attempt)
+        task = apply(book, task, None, move)
     if attempt is None:
         return None
     return Offer(
@@ -105,7 +118,13 @@ def claim_one(book: Book, ticket: Ticket, times: PulseTimes) -> Offer | None:
         asked_generation=attempt.asked_generation,
         # A verification finds out the truth that a cancel waits for: it is not stopped.
         cancel_requested=task.cancel_requested and attempt.kind is AttemptKind.RUN,
+        virtual_start=task.virtual_start,
+        fair=task.fairness_key is not None,
     )
+
+
+def _plain(ids: list[Id]) -> Needs:
+    return {"tasks": ids, "task_specs": ids}
 
 
 def _lease_ms(attempt: Attempt) -> int:

@@ -18,10 +18,13 @@ from orbit_server.clock import Clock, new_seed
 from orbit_server.pulse.dispatch.candidates import Look, Seen, look
 from orbit_server.pulse.dispatch.claim import ClaimTasks, Ticket
 from orbit_server.pulse.dispatch.finalizer import ClaimFinalizer, TasksClaimed
+from orbit_server.pulse.dispatch.held import HeldLanes
 from orbit_server.pulse.dispatch.sessions import Offer, WorkerSession
 from orbit_server.pulse.dispatch.slots import Lane, Slot, Slots
 from orbit_server.pulse.ids import queue_id_of
-from orbit_server.pulse.queues.commands import WakeQueues
+from orbit_server.pulse.limits.known import KnownLimits, LimitsChanged
+from orbit_server.pulse.limits.operations import LaneHeld, LimitFreed
+from orbit_server.pulse.queues.commands import RaiseVirtualTime, WakeQueues
 from orbit_server.pulse.queues.queries import signposts
 from orbit_server.pulse.tasks.attempts import Held
 from orbit_server.pulse.tasks.hints import CancelWanted, QueueChanged, TaskReady
@@ -35,6 +38,11 @@ _SAFETY_LOOKS_US = 1_000_000
 """Every lane is looked at so often even when nothing was heard of it."""
 _ERROR_PAUSE_S = 0.5
 _SHUN_US = 60_000_000
+_HELD_US = 1_000_000
+"""A full limit is asked again after so long, even when nothing was heard of it."""
+_LIMITS_US = 200_000
+"""Limits that other nodes may have made are looked for so often."""
+_VIRTUAL_US = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,12 @@ class Dispatcher:
         self._wake = asyncio.Event()
         self._looked_us = 0
         self._shunned: dict[Id, int] = {}
+        self.limits = KnownLimits()
+        self._limits_read_us = 0
+        self._held = HeldLanes()
+        self._virtual: dict[Lane, int] = {}
+        """How far claims have come in lanes where fairness counts, since it was last written."""
+        self._virtual_us = 0
         self._jobs: set[asyncio.Task[None]] = set()
         self.finalizer = ClaimFinalizer(
             self._slots, self._open_lanes, lambda: new_seed(clock), self._deliver, times
@@ -117,6 +131,8 @@ class Dispatcher:
                 self._tell_cancel(hint)
             elif isinstance(hint, QueueChanged):
                 self.wake(hint.queue_id)
+            elif isinstance(hint, LaneHeld | LimitFreed | LimitsChanged):
+                self._heed(hint)
         lanes = {(hint.namespace_id, hint.queue) for hint in ready if hint.task_id not in claimed}
         if lanes:
             self._mark(lane for lane in lanes if self._slots.is_served(lane))
@@ -146,7 +162,9 @@ class Dispatcher:
     async def run_once(self) -> DispatchReport:
         """One round over the lanes that may have work and have room."""
         database = self._attached()
+        await self._know_limits(database)
         await self._other_nodes(database)
+        await self._raise_virtual_time(database)
         if database.clock_is_suspect():
             return DispatchReport()
         looks = self._looks()
@@ -182,8 +200,10 @@ class Dispatcher:
     async def _rest(self) -> None:
         """Until something is heard, or the next poll."""
         if not self._wake.is_set():
+            poll_us = self._times.wake_poll_ms * 1000
+            held_us = self._held.next_us(self._clock.monotonic_us())
             try:
-                async with asyncio.timeout(self._times.wake_poll_ms / 1000):
+                async with asyncio.timeout((poll_us if held_us is None else min(poll_us, held_us)) / 1e6):
                     await self._wake.wait()
             except TimeoutError:
                 pass
@@ -195,13 +215,20 @@ class Dispatcher:
     def _open_lanes(self) -> list[Lane]:
         """Where a task may be claimed at once: nothing older waits, as far as this node knows."""
         database = self._database
-        if database is None or database.clock_is_suspect():
+        if database is None or database.clock_is_suspect() or self.limits.stale:
             return []
-        return [lane for lane in self._slots.served() if lane not in self._dirty and lane not in self._paused]
+        return [
+            lane
+            for lane in self._slots.served()
+            if lane not in self._dirty and lane not in self._paused and not self.limits.of_claims(lane)
+        ]
 
     def _looks(self) -> list[Look]:
         looks = []
+        now_us = self._clock.monotonic_us()
         for lane in tuple(self._dirty):
+            if self._held.holds(lane, now_us):
+                continue
             room = self._slots.room(lane)
             if not room:
                 if not self._slots.is_served(lane):
@@ -209,7 +236,11 @@ class Dispatcher:
                 continue
             run, verify = self._slots.handlers(lane)
             self._dirty.discard(lane)
-            looks.append(Look(lane, frozenset(run), frozenset(verify), min(room, 4 * self._times.claim_bite)))
+            most = min(room, 4 * self._times.claim_bite)
+            limited = self.limits.most_running(lane)
+            if limited is not None:
+                most = min(most, max(1, limited))
+            looks.append(Look(lane, frozenset(run), frozenset(verify), most))
         return looks
 
     def _choose(self, seen: Seen) -> list[tuple[Slot, Ticket]]:
@@ -217,6 +248,7 @@ class Dispatcher:
         paused = seen.signpost is not None and seen.signpost.paused
         (self._paused.add if paused else self._paused.discard)(lane)
         seed = new_seed(self._clock)
+        limits = self.limits.of_claims(lane)
         chosen: list[tuple[Slot, Ticket]] = []
         left = seen.more
         for place, candidate in enumerate(seen.candidates):
@@ -226,7 +258,9 @@ class Dispatcher:
             if slot is None:
                 left = True
                 continue
-            ticket = Ticket(candidate.task_id, seed.nth(place), slot.claimant(candidate.key), slot.number)
+            ticket = Ticket(
+                candidate.task_id, seed.nth(place), slot.claimant(candidate.key), slot.number, limits
+            )
             chosen.append((slot, ticket))
         if left:
             self._dirty.add(lane)
@@ -261,6 +295,8 @@ class Dispatcher:
                 self._slots.give_back(slot)
             else:
                 slot.settle(used=True)
+                if offer.fair or slot.lane in self._virtual:
+                    self._virtual[slot.lane] = max(self._virtual.get(slot.lane, 0), offer.virtual_start)
                 pushes.setdefault(slot.seat.facts.id, (slot, []))[1].append(offer)
         for slot, offers in pushes.values():
             if slot.seat.gone:
@@ -303,6 +339,45 @@ class Dispatcher:
         seat = self._slots.seat(hint.session_id)
         if seat is not None:
             seat.session.tell_cancel([hint.attempt_id])
+
+    def _heed(self, hint: LaneHeld | LimitFreed | LimitsChanged) -> None:
+        """What claims found full, and what has room again."""
+        if isinstance(hint, LimitsChanged):
+            self.limits.stale = True
+            for place in self._held.places():
+                self._held.free(place)
+            self._mark(lane for lane in self._slots.served() if lane[0] == hint.namespace_id)
+            return
+        place = (hint.namespace_id, hint.queue)
+        self._dirty.update(lane for lane in self._slots.served() if place in (lane, (lane[0], None)))
+        if isinstance(hint, LaneHeld):
+            wait_us = _HELD_US if hint.wait_us is None else hint.wait_us
+            self._held.hold(place, self._clock.monotonic_us() + wait_us)
+        else:
+            self._held.free(place)
+            self._wake.set()
+
+    async def _know_limits(self, database: Database) -> None:
+        """Where limits are set; in a cluster also what other nodes have given back."""
+        now_us = self._clock.monotonic_us()
+        old = self._cluster and now_us - self._limits_read_us >= _LIMITS_US
+        if not (self.limits.stale or old):
+            return
+        self._limits_read_us = now_us
+        await self.limits.refresh(database)
+        for place in self._held.places():
+            if old and self.limits.gives_back(place):
+                self._held.free(place)
+
+    async def _raise_virtual_time(self, database: Database) -> None:
+        now_us = self._clock.monotonic_us()
+        if not self._virtual or now_us - self._virtual_us < _VIRTUAL_US:
+            return
+        self._virtual_us = now_us
+        come = {lane: at for lane, at in self._virtual.items() if at}
+        self._virtual = dict.fromkeys(self._virtual, 0)
+        if come:
+            await database.committer.submit(RaiseVirtualTime(tuple(sorted(come.items()))), background=True)
 
     async def _other_nodes(self, database: Database) -> None:
         """Hear of what other nodes leave, and leave word of what this node cannot place."""

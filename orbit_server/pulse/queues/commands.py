@@ -105,6 +105,30 @@ class WakeQueues(Keyless):
         return Done(None)
 
 
+@dataclass(frozen=True, slots=True)
+class RaiseVirtualTime(Keyless):
+    """Write down how far the claims of queues have come: ((namespace id, queue), virtual time) pairs."""
+
+    reached: tuple[tuple[tuple[Id, str], int], ...]
+
+    @property
+    def lane(self) -> str:
+        return queue_id_of(*self.reached[0][0]) if self.reached else ""
+
+    def needs(self) -> Needs:
+        return {"queues": [queue_id_of(*queue) for queue, _ in self.reached]}
+
+    def decide(self, book: Book) -> Done[None]:
+        for (namespace_id, queue), at in self.reached:
+            before = book.get(QUEUES, queue_id_of(namespace_id, queue))
+            after = _row(before, namespace_id, queue, book.now)
+            if before is None:
+                book.insert(QUEUES, replace(after, virtual_time=at))
+            elif at > before.virtual_time:
+                book.change(QUEUES, before, replace(after, virtual_time=at))
+        return Done(None)
+
+
 def _row(before: QueueRow | None, namespace_id: Id, queue: str, now: int) -> QueueRow:
     if before is not None:
         return before

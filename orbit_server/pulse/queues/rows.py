@@ -1,7 +1,6 @@
 """A queue's row. It exists only once something was said about the queue; without a row nothing holds it back.
 
-Limits of queues, namespaces and keys will be kinds of their own at `LockOrder.LIMITS`, touched after this
-one.
+Limits of queues, namespaces and keys are kinds of their own, touched after this one.
 """
 
 from __future__ import annotations
@@ -9,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orbit_sdk.values.ids import Id
+from orbit_server.pulse.fairness import rows as fairness
+from orbit_server.pulse.keys import rows as keys
+from orbit_server.pulse.limits import rows as limits
 from orbit_server.storage import tables
 from orbit_server.storage.kinds import LockOrder, RowKind
 
@@ -16,7 +18,8 @@ from orbit_server.storage.kinds import LockOrder, RowKind
 @dataclass(frozen=True, slots=True)
 class QueueRow:
     """`paused` is a brake: claims read it without a lock, one in flight may pass. `wake_seq` rises when a
-    node leaves ready work that it cannot place itself; `virtual_time` belongs to fairness.
+    node leaves ready work that it cannot place itself; `virtual_time` is how far claims have come, where
+    fairness counts.
     """
 
     id: Id
@@ -30,4 +33,5 @@ class QueueRow:
 
 
 QUEUES: RowKind[QueueRow] = RowKind("queues", LockOrder.QUEUES, tables.queues, QueueRow, touchable=True)
-KINDS = (QUEUES,)
+KINDS = (QUEUES, *limits.KINDS, *keys.KINDS, *fairness.KINDS)
+"""Everything that decides about order and room."""

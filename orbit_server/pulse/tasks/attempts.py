@@ -14,6 +14,7 @@ from orbit_server.pulse.tasks.decide import start as starting
 from orbit_server.pulse.tasks.decide.finish import Ground, Report
 from orbit_server.pulse.tasks.decide.move import Move, Note
 from orbit_server.pulse.tasks.decide.policy import policy_of
+from orbit_server.pulse.tasks.holdings import may_need
 from orbit_server.pulse.tasks.lifecycle import AttemptState, Said
 from orbit_server.pulse.tasks.operations import apply
 from orbit_server.pulse.tasks.records import Attempt, Task
@@ -215,9 +216,10 @@ class RecordResult(Keyless):
         task, attempt = found
         if attempt.state is AttemptState.CLOSED:
             return {"task_results": [task.id], "evidence": [self._evidence_id], "task_peers": [task.id]}
-        if self.report.said in _NEVER_RETRIED:
-            return {}
-        return {"task_specs": [task.id]}
+        wanted: dict[str, list[Id]] = may_need(task, attempt)
+        if self.report.said not in _NEVER_RETRIED:
+            wanted["task_specs"] = [task.id]
+        return wanted
 
     @property
     def _evidence_id(self) -> Id:

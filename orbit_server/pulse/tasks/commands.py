@@ -5,6 +5,7 @@ Those of workers are in `attempts.py`, those of time in `due.py`, the claim in `
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -13,10 +14,14 @@ from orbit_sdk.values.canonical import digest
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.json_strict import Json
 from orbit_server.platform.audit import AUDIT, AuditRow
-from orbit_server.pulse.ids import retry_id_of
+from orbit_server.pulse.fairness.operations import rows_for as flow_rows_for
+from orbit_server.pulse.ids import queue_id_of, retry_id_of
+from orbit_server.pulse.keys.operations import rows_for as key_rows_for
+from orbit_server.pulse.limits.operations import count_in
 from orbit_server.pulse.tasks.decide.move import Body
 from orbit_server.pulse.tasks.decide.policy import policy_of
 from orbit_server.pulse.tasks.decide.stop import Resolution, Verdict, may_have_effect, resolve
+from orbit_server.pulse.tasks.holdings import may_need, more_of
 from orbit_server.pulse.tasks.lifecycle import TERMINAL, ErrorCode, Said, TaskState
 from orbit_server.pulse.tasks.operations import NewTask, apply, cancel_task, create_task, error_text
 from orbit_server.pulse.tasks.records import Evidence, Task
@@ -42,7 +47,8 @@ def answer_of(task: Task) -> TaskAnswer:
 class SubmitTask(Order):
     """Accept a task. Relative times are counted when it is accepted, limits from the time it may start.
 
-    `new.due_at`, `new.latest_start_at` and `new.total_deadline_at` are for absolute instants.
+    `new.due_at`, `new.latest_start_at` and `new.total_deadline_at` are for absolute instants. `limits`: rows
+    of limits that may restrict the backlog; a full one refuses the task (ResourceExhausted).
     """
 
     key: CommandKey | None
@@ -50,18 +56,28 @@ class SubmitTask(Order):
     delay_ms: int | None = None
     start_within_ms: int | None = None
     total_timeout_ms: int | None = None
+    limits: tuple[Id, ...] = ()
 
     @property
     def lane(self) -> str:
-        return self.new.id
+        return self.limits[0] if self.limits else self.new.id
 
     def needs(self) -> Needs:
-        return {"tasks": [self.new.id]}
+        new = self.new
+        if new.concurrency_key is None and new.fairness_key is None and not self.limits:
+            return {"tasks": [new.id]}
+        found: dict[str, Iterable[Id]] = {"tasks": [new.id], "limits": self.limits}
+        if new.concurrency_key is not None:
+            found |= key_rows_for(new.namespace_id, new.queue, new.concurrency_key)
+        if new.fairness_key is not None:
+            found |= flow_rows_for(queue_id_of(new.namespace_id, new.queue), new.fairness_key)
+        return found
 
     def decide(self, book: Book) -> Done[TaskAnswer]:
         known = book.get(TASKS, self.new.id)
         if known is None:
-            known = create_task(book, self._timed(book.now))
+            counted = count_in(book, self.limits) if self.limits else 0
+            known = create_task(book, self._timed(book.now), counted=int(counted))
         return Done(answer_of(known), subject_id=known.id)
 
     def _timed(self, now: int) -> NewTask:
@@ -116,6 +132,9 @@ class CancelTask(Order):
 
     def needs(self) -> Needs:
         return {"tasks": [self.task_id], "attempts": [self.task_id]}
+
+    def more(self, book: Book) -> Needs:
+        return more_of(book, [self.task_id])
 
     def decide(self, book: Book) -> Done[TaskAnswer]:
         task = standalone(book, self.task_id, self.namespace_id, "cancel")
@@ -207,6 +226,15 @@ class RetryTask(Order):
 
     def needs(self) -> Needs:
         return {"tasks": [self.task_id, retry_id_of(self.task_id)], "task_specs": [self.task_id]}
+
+    def more(self, book: Book) -> Needs:
+        task = book.get(TASKS, self.task_id)
+        if task is None:
+            return {}
+        found: dict[str, Iterable[Id]] = {**may_need(task)}
+        if task.fairness_key is not None:
+            found |= flow_rows_for(task.queue_id, task.fairness_key)
+        return found
 
     def decide(self, book: Book) -> Done[TaskAnswer]:
         task = standalone(book, self.task_id, self.namespace_id, "retry")

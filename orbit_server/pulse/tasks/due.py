@@ -13,6 +13,7 @@ from orbit_server.pulse.tasks.attempts import ground
 from orbit_server.pulse.tasks.decide import finish as finishing
 from orbit_server.pulse.tasks.decide import start as starting
 from orbit_server.pulse.tasks.decide import stop as stopping
+from orbit_server.pulse.tasks.holdings import more_of
 from orbit_server.pulse.tasks.operations import apply, open_attempt
 from orbit_server.pulse.tasks.rows import TASKS
 from orbit_server.pulse.times import TIMES, PulseTimes
@@ -36,6 +37,9 @@ class TaskDue(Keyless):
     def needs(self) -> Needs:
         return {"tasks": [self.task_id], "task_specs": [self.task_id]}
 
+    def more(self, book: Book) -> Needs:
+        return more_of(book, [self.task_id])
+
     def decide(self, book: Book) -> Done[bool]:
         task = book.get(TASKS, self.task_id)
         move = None if task is None else starting.due(task, book.now)
@@ -57,6 +61,9 @@ class TaskDeadline(Keyless):
 
     def needs(self) -> Needs:
         return {"tasks": [self.task_id]}
+
+    def more(self, book: Book) -> Needs:
+        return more_of(book, [self.task_id])
 
     def decide(self, book: Book) -> Done[bool]:
         task = book.get(TASKS, self.task_id)
@@ -80,6 +87,9 @@ class LeaseEnded(Keyless):
 
     def needs(self) -> Needs:
         return {"tasks": [self.task_id], "attempts": [self.task_id], "task_specs": [self.task_id]}
+
+    def more(self, book: Book) -> Needs:
+        return more_of(book, [self.task_id])
 
     def decide(self, book: Book) -> Done[bool]:
         task = book.get(TASKS, self.task_id)

@@ -21,6 +21,13 @@ class TaskReady:
 
 
 @dataclass(frozen=True, slots=True)
+class TasksDueAt:
+    """Tasks will be due at this instant (UTC microseconds)."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class InboxWritten:
     """A workflow has a change of one of its tasks to see."""
 

@@ -15,16 +15,17 @@ from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.json_strict import Json
 from orbit_server.pulse.ids import evidence_id_of, inbox_id_of
+from orbit_server.pulse.tasks import holdings
 from orbit_server.pulse.tasks.decide import start as starting
 from orbit_server.pulse.tasks.decide import stop as stopping
 from orbit_server.pulse.tasks.decide.move import Body, Move, Note
 from orbit_server.pulse.tasks.decide.stop import Resolution, Verdict
 from orbit_server.pulse.tasks.decide.submit import NewTask, submit
-from orbit_server.pulse.tasks.hints import CancelWanted, InboxWritten, TaskReady
+from orbit_server.pulse.tasks.hints import CancelWanted, InboxWritten, TaskReady, TasksDueAt
 from orbit_server.pulse.tasks.lifecycle import TERMINAL, AttemptKind, ErrorCode, TaskState
 from orbit_server.pulse.tasks.records import Attempt, Evidence, InboxRow, Task, TaskResult
 from orbit_server.pulse.tasks.rows import ATTEMPTS, EVIDENCE, INBOX, TASK_RESULTS, TASK_SPECS, TASKS
-from orbit_server.storage.book import Book
+from orbit_server.storage.book import Book, MissingRow
 from orbit_server.storage.events import EventRow
 
 __all__ = [
@@ -61,9 +62,16 @@ _MESSAGES = {
 }
 
 
-def create_task(book: Book, new: NewTask) -> Task:
-    """Insert the rows of a task. A workflow's task writes no event: its step's event tells of it."""
+def create_task(book: Book, new: NewTask, *, counted: int = 0) -> Task:
+    """Insert the rows of a task. A workflow's task writes no event: its step's event tells of it.
+
+    `counted`: the backlogs in which the caller has counted it.
+    """
     task, spec = submit(new, book.now)
+    if counted:
+        task = altered(task, counted=counted)
+    if task.concurrency_key is not None or task.fairness_key is not None:
+        task = _lined_up(book, task)
     book.insert(TASKS, task)
     book.insert(TASK_SPECS, spec)
     if task.instance_id is None:
@@ -89,12 +97,16 @@ def gate_tasks(book: Book, task_ids: Iterable[Id], closed: bool) -> None:
     """Close (pause) or open (resume) the gate of these tasks; offers are withdrawn. Needs "tasks",
     "attempts".
     """
+    moves = []
     for task_id in task_ids:
         task = task_of(book, task_id)
         attempt = open_attempt(book, task)
         move = starting.gate(task, attempt, closed, book.now)
         if move is not None:
-            apply(book, task, attempt, move)
+            moves.append((task, attempt, move))
+    holdings.require(book, [(task, move.task, attempt, move.attempt) for task, attempt, move in moves])
+    for task, attempt, move in moves:
+        apply(book, task, attempt, move)
 
 
 def detach_task(book: Book, task_id: Id) -> Task:
@@ -156,10 +168,12 @@ def apply(
 
     `attempt` is the one the decision was about, as it was before; None when it opens a new one (or has none).
     """
-    after = move.task
+    after, closing = move.task, move.attempt
+    if _has_holdings(after, attempt):
+        holdings.require(book, [(task, after, attempt, closing)])
+        after = holdings.moved(book, task, after, holdings.freed_by(attempt, closing))
     if after is not task:
         book.change(TASKS, task, after)
-    closing = move.attempt
     if closing is not None:
         if attempt is None:
             book.insert(ATTEMPTS, closing)
@@ -181,6 +195,28 @@ def apply(
     if starting.claimable(task) is None:
         _hint_ready(book, after)
     return after
+
+
+def _has_holdings(task: Task, attempt: Attempt | None) -> bool:
+    """Whether anything beside its own rows belongs to the task; for most nothing does."""
+    return (
+        task.concurrency_key is not None
+        or task.fairness_key is not None
+        or task.counted != 0
+        or (attempt is not None and attempt.permits is not None)
+    )
+
+
+def _lined_up(book: Book, task: Task) -> Task:
+    """A new task with its place in line. Where the rows of that are not at hand (a workflow works its keys
+    out while it decides), it is due at once: the command of that brings them.
+    """
+    try:
+        holdings.require(book, [(None, task, None, None)])
+    except MissingRow:
+        book.after_commit(TasksDueAt(book.now))
+        return altered(task, state=TaskState.SCHEDULED, due_at=book.now)
+    return holdings.moved(book, None, task, None)
 
 
 def error_text(code: str, message: str, details: Json = None) -> str:

@@ -10,6 +10,7 @@ from orbit_server.pulse.tasks.attempts import Held, find, ground
 from orbit_server.pulse.tasks.decide import finish as finishing
 from orbit_server.pulse.tasks.decide import start as starting
 from orbit_server.pulse.tasks.decide.finish import Report
+from orbit_server.pulse.tasks.holdings import more_of
 from orbit_server.pulse.tasks.lifecycle import AttemptState, Said
 from orbit_server.pulse.tasks.operations import apply
 from orbit_server.pulse.times import TIMES, PulseTimes
@@ -48,6 +49,9 @@ class BindAttempts(Keyless):
     def needs(self) -> Needs:
         ids = [held.task_id for held in (*self.listed, *self.unlisted)]
         return {"tasks": ids, "attempts": ids, "task_specs": [held.task_id for held in self.unlisted]}
+
+    def more(self, book: Book) -> Needs:
+        return more_of(book, [held.task_id for held in self.unlisted])
 
     def decide(self, book: Book) -> Done[Mapping[Id, Bound]]:
         for held in self.unlisted:
@@ -96,6 +100,9 @@ class ReturnOffers(Keyless):
     def needs(self) -> Needs:
         ids = [held.task_id for held in (*self.offers, *self.undelivered)]
         return {"tasks": ids, "attempts": ids, "task_specs": [held.task_id for held in self.undelivered]}
+
+    def more(self, book: Book) -> Needs:
+        return more_of(book, [held.task_id for held in (*self.offers, *self.undelivered)])
 
     def decide(self, book: Book) -> Done[int]:
         returned = 0

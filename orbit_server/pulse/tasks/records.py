@@ -67,6 +67,8 @@ class Task:
     created_at: int
     settled_at: int | None
     last: int
+    counted: int = 0
+    """In which backlogs it counts (`limits.rows.Counted`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ class TaskSpec:
     submitted_by: str | None
     retry_of: Id | None
     idempotency_id: Id | None
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

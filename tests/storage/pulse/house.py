@@ -16,6 +16,9 @@ from orbit_server.clock import Clock, SystemClock, new_seed
 from orbit_server.platform.audit import AUDIT
 from orbit_server.pulse.dispatch.dispatcher import Dispatcher
 from orbit_server.pulse.dispatch.sessions import HandlerKey, Offer, SessionFacts
+from orbit_server.pulse.keys.sweeps import sweep_keys
+from orbit_server.pulse.limits.commands import SetKeyClass, SetLimits
+from orbit_server.pulse.limits.decide import Settings
 from orbit_server.pulse.queues.rows import KINDS as QUEUE_KINDS
 from orbit_server.pulse.sweeps import SweepReport, sweep_due
 from orbit_server.pulse.tasks.attempts import (
@@ -38,6 +41,7 @@ from orbit_server.pulse.times import PulseTimes
 from orbit_server.storage.commands import CommandKey
 from orbit_server.storage.database import Database
 from orbit_server.storage.settings import StorageSettings
+from orbit_server.verify import RULES
 
 SPACE = derive_id("namespace", "test")
 WORK: HandlerKey = ("work", 1)
@@ -159,7 +163,7 @@ class House:
     async def submit(self, *, key: CommandKey | None = None, **changes: Any) -> Id:
         timing = {
             name: changes.pop(name)
-            for name in ("delay_ms", "start_within_ms", "total_timeout_ms")
+            for name in ("delay_ms", "start_within_ms", "total_timeout_ms", "limits")
             if name in changes
         }
         answer = await self.database.committer.submit(SubmitTask(key, self.new(**changes), **timing))
@@ -219,6 +223,34 @@ class House:
         await again.database.open()
         self.database = again.database
         return again
+
+    async def limit(self, queue: str | None = "jobs", **settings: Any) -> None:
+        """Set the limits of the queue (None: of the namespace); the dispatcher learns of it by its hint."""
+        order = SetLimits(None, SPACE, queue, Settings(**settings), self.by())
+        await self.database.committer.submit(order)
+
+    async def key_class(self, name: str, most: int) -> None:
+        """So many tasks of each key of the class at once."""
+        await self.database.committer.submit(SetKeyClass(None, SPACE, "jobs", name, most, self.by()))
+
+    async def admit(self, *, later_ms: int = 0) -> int:
+        """Look at the keys that are due; answers how many tasks were admitted."""
+        at = await self.database.now() + later_ms * 1000
+        return (await sweep_keys(self.database, at)).moved
+
+    async def sound(self) -> None:
+        """No rule about leases, permits and keys is broken."""
+        found = await self.database.read(
+            lambda conn: [
+                str(finding)
+                for rule in RULES
+                if rule.number in (1, 2)
+                for probe in rule.probes
+                if "instances" not in probe.sql
+                for finding in probe.run(conn, rule.number)
+            ]
+        )
+        assert found == []
 
     async def lease_ran_out(self, task_id: Id, *, by_ms: int = 10_000) -> None:
         """As if the lease had ended so long ago."""

@@ -50,6 +50,39 @@ CREATE TABLE IF NOT EXISTS audit (
 )ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
 ;
 
+CREATE TABLE IF NOT EXISTS blocked_builds (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    build VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    blocked SMALLINT NOT NULL,
+    actor VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    reason MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    changed_at BIGINT NOT NULL,
+    revision BIGINT NOT NULL,
+    lock_seq BIGINT NOT NULL DEFAULT 0,
+    last BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    KEY ix_blocked_builds_namespace (namespace_id, id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS concurrency_keys (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    queue_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    class_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    name VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    held BIGINT NOT NULL,
+    waiting BIGINT NOT NULL,
+    admit_at BIGINT,
+    lock_seq BIGINT NOT NULL DEFAULT 0,
+    last BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    KEY ix_concurrency_keys_admit (admit_at, id),
+    KEY ix_concurrency_keys_queue (queue_id, id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
 CREATE TABLE IF NOT EXISTS credentials (
     id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -59,6 +92,7 @@ CREATE TABLE IF NOT EXISTS credentials (
     queues_submit MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     queues_consume MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     definitions_signal MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    priority_max SMALLINT,
     created_at BIGINT NOT NULL,
     expires_at BIGINT,
     revoked_at BIGINT,
@@ -107,6 +141,20 @@ CREATE TABLE IF NOT EXISTS definitions (
 )ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
 ;
 
+CREATE TABLE IF NOT EXISTS deliveries (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    subscription_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    event_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    added_at BIGINT NOT NULL,
+    visible_at BIGINT NOT NULL,
+    deliveries BIGINT NOT NULL,
+    receipt CHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
+    PRIMARY KEY (id),
+    KEY ix_deliveries_added (subscription_id, added_at),
+    KEY ix_deliveries_visible (subscription_id, visible_at, id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
 CREATE TABLE IF NOT EXISTS events (
     id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -141,6 +189,20 @@ CREATE TABLE IF NOT EXISTS evidence (
     at BIGINT NOT NULL,
     PRIMARY KEY (id),
     KEY ix_evidence_task (task_id, at)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS fair_flows (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    queue_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    name VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    weight BIGINT NOT NULL,
+    finish BIGINT NOT NULL,
+    lock_seq BIGINT NOT NULL DEFAULT 0,
+    last BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    KEY ix_fair_flows_queue (queue_id, id)
 )ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
 ;
 
@@ -225,6 +287,53 @@ CREATE TABLE IF NOT EXISTS instances (
 )ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
 ;
 
+CREATE TABLE IF NOT EXISTS key_classes (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    queue VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    running_max BIGINT NOT NULL,
+    revision BIGINT NOT NULL,
+    lock_seq BIGINT NOT NULL DEFAULT 0,
+    last BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    KEY ix_key_classes_namespace (namespace_id, queue, name)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS key_places (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    key_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    admitted_at BIGINT,
+    priority SMALLINT NOT NULL,
+    virtual_start BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    KEY ix_key_places_order (key_id, admitted_at, priority DESC, virtual_start, id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS limits (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    queue VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin,
+    running_max BIGINT,
+    running BIGINT NOT NULL,
+    backlog_max BIGINT,
+    backlog BIGINT NOT NULL,
+    rate BIGINT,
+    rate_per_ms BIGINT NOT NULL,
+    burst BIGINT NOT NULL,
+    level BIGINT NOT NULL,
+    level_at BIGINT NOT NULL,
+    changed_at BIGINT NOT NULL,
+    revision BIGINT NOT NULL,
+    lock_seq BIGINT NOT NULL DEFAULT 0,
+    last BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    KEY ix_limits_namespace (namespace_id, queue)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
 CREATE TABLE IF NOT EXISTS namespaces (
     id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
@@ -267,6 +376,115 @@ CREATE TABLE IF NOT EXISTS queues (
     last BIGINT NOT NULL,
     PRIMARY KEY (id),
     KEY ix_queues_namespace (namespace_id, name)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS readers (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    acknowledged BIGINT NOT NULL,
+    expired BIGINT NOT NULL,
+    dropped BIGINT NOT NULL,
+    delivered BIGINT NOT NULL,
+    redelivered BIGINT NOT NULL,
+    pulled_at BIGINT,
+    lock_seq BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS rosters (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    subscriptions BIGINT NOT NULL,
+    lock_seq BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS schedule_fires (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    schedule_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    version BIGINT NOT NULL,
+    cause VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    state VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    planned_at BIGINT NOT NULL,
+    start_at BIGINT,
+    first_at BIGINT,
+    merged BIGINT NOT NULL,
+    target_kind VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    target_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
+    target_version BIGINT,
+    reason VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
+    note VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+    outcome VARCHAR(24) CHARACTER SET ascii COLLATE ascii_bin,
+    decided_at BIGINT,
+    finished_at BIGINT,
+    last BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    KEY ix_schedule_fires_planned (schedule_id, planned_at, id),
+    KEY ix_schedule_fires_schedule (schedule_id, state, start_at),
+    KEY ix_schedule_fires_target (target_id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS schedule_inbox (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    schedule_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    fire_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    state VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    outcome VARCHAR(24) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    KEY ix_schedule_inbox_state (state, created_at, id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS schedule_records (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    schedule_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    at BIGINT NOT NULL,
+    version BIGINT NOT NULL,
+    reason VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    first_at BIGINT NOT NULL,
+    last_at BIGINT NOT NULL,
+    count BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    KEY ix_schedule_records_schedule (schedule_id, at, id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS schedule_versions (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    schedule_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    version BIGINT NOT NULL,
+    effective_at BIGINT NOT NULL,
+    live SMALLINT NOT NULL,
+    spec MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    made_by VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    made_at BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    KEY ix_schedule_versions_schedule (schedule_id, version)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS schedules (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    state VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    version BIGINT NOT NULL,
+    revision BIGINT NOT NULL,
+    accounted_to BIGINT NOT NULL,
+    due_at BIGINT,
+    unfinished BIGINT NOT NULL,
+    waiting BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    lock_seq BIGINT NOT NULL DEFAULT 0,
+    last BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    KEY ix_schedules_due (due_at, id),
+    KEY ix_schedules_namespace (namespace_id, id)
 )ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
 ;
 
@@ -360,6 +578,36 @@ CREATE TABLE IF NOT EXISTS steps (
 )ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
 ;
 
+CREATE TABLE IF NOT EXISTS subscriptions (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    filter MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    when_full VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    backlog_max BIGINT NOT NULL,
+    visibility_ms BIGINT NOT NULL,
+    retention_ms BIGINT NOT NULL,
+    added BIGINT NOT NULL,
+    dropped BIGINT NOT NULL,
+    dropped_first_at BIGINT,
+    dropped_last_at BIGINT,
+    made_by VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    created_at BIGINT NOT NULL,
+    ended_at BIGINT,
+    PRIMARY KEY (id),
+    KEY ix_subscriptions_namespace (namespace_id, id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS task_progress (
+    task_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    attempt_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    body MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (task_id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
 CREATE TABLE IF NOT EXISTS task_results (
     task_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     result MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
@@ -381,6 +629,7 @@ CREATE TABLE IF NOT EXISTS task_specs (
     submitted_by VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     retry_of CHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
     idempotency_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
+    trace MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     PRIMARY KEY (task_id)
 )ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
 ;
@@ -424,6 +673,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     business_key VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     concurrency_key VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     fairness_key VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+    counted SMALLINT NOT NULL,
     revision BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     settled_at BIGINT,

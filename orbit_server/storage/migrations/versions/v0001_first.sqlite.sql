@@ -61,6 +61,49 @@ CREATE INDEX IF NOT EXISTS ix_audit_namespace ON audit (namespace_id, at, id)
 CREATE INDEX IF NOT EXISTS ix_audit_subject ON audit (subject_id, at, id)
 ;
 
+CREATE TABLE IF NOT EXISTS blocked_builds (
+    id TEXT NOT NULL,
+    namespace_id TEXT NOT NULL,
+    build TEXT NOT NULL,
+    blocked INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    changed_at INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    lock_seq INTEGER DEFAULT 0 NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_blocked_builds_namespace ON blocked_builds (namespace_id, id)
+;
+
+CREATE TABLE IF NOT EXISTS concurrency_keys (
+    id TEXT NOT NULL,
+    namespace_id TEXT NOT NULL,
+    queue_id TEXT NOT NULL,
+    class_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    held INTEGER NOT NULL,
+    waiting INTEGER NOT NULL,
+    admit_at INTEGER,
+    lock_seq INTEGER DEFAULT 0 NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_concurrency_keys_admit ON concurrency_keys (admit_at, id)
+;
+
+CREATE INDEX IF NOT EXISTS ix_concurrency_keys_queue ON concurrency_keys (queue_id, id)
+;
+
 CREATE TABLE IF NOT EXISTS credentials (
     id TEXT NOT NULL,
     namespace_id TEXT NOT NULL,
@@ -70,6 +113,7 @@ CREATE TABLE IF NOT EXISTS credentials (
     queues_submit TEXT NOT NULL,
     queues_consume TEXT NOT NULL,
     definitions_signal TEXT NOT NULL,
+    priority_max INTEGER,
     created_at INTEGER NOT NULL,
     expires_at INTEGER,
     revoked_at INTEGER,
@@ -133,6 +177,26 @@ CREATE TABLE IF NOT EXISTS definitions (
 CREATE INDEX IF NOT EXISTS ix_definitions_namespace ON definitions (namespace_id, definition_id, version)
 ;
 
+CREATE TABLE IF NOT EXISTS deliveries (
+    id TEXT NOT NULL,
+    subscription_id TEXT NOT NULL,
+    event_id TEXT NOT NULL,
+    added_at INTEGER NOT NULL,
+    visible_at INTEGER NOT NULL,
+    deliveries INTEGER NOT NULL,
+    receipt TEXT,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_deliveries_added ON deliveries (subscription_id, added_at)
+;
+
+CREATE INDEX IF NOT EXISTS ix_deliveries_visible ON deliveries (subscription_id, visible_at, id)
+;
+
 CREATE TABLE IF NOT EXISTS events (
     id TEXT NOT NULL,
     namespace_id TEXT NOT NULL,
@@ -176,6 +240,24 @@ CREATE TABLE IF NOT EXISTS evidence (
 ;
 
 CREATE INDEX IF NOT EXISTS ix_evidence_task ON evidence (task_id, at)
+;
+
+CREATE TABLE IF NOT EXISTS fair_flows (
+    id TEXT NOT NULL,
+    namespace_id TEXT NOT NULL,
+    queue_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    weight INTEGER NOT NULL,
+    finish INTEGER NOT NULL,
+    lock_seq INTEGER DEFAULT 0 NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_fair_flows_queue ON fair_flows (queue_id, id)
 ;
 
 CREATE TABLE IF NOT EXISTS idempotency (
@@ -282,6 +364,65 @@ CREATE INDEX IF NOT EXISTS ix_instances_namespace ON instances (namespace_id, id
 CREATE INDEX IF NOT EXISTS ix_instances_state ON instances (namespace_id, state, id)
 ;
 
+CREATE TABLE IF NOT EXISTS key_classes (
+    id TEXT NOT NULL,
+    namespace_id TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    name TEXT NOT NULL,
+    running_max INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    lock_seq INTEGER DEFAULT 0 NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_key_classes_namespace ON key_classes (namespace_id, queue, name)
+;
+
+CREATE TABLE IF NOT EXISTS key_places (
+    id TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    admitted_at INTEGER,
+    priority INTEGER NOT NULL,
+    virtual_start INTEGER NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_key_places_order ON key_places (key_id, admitted_at, priority DESC, virtual_start, id)
+;
+
+CREATE TABLE IF NOT EXISTS limits (
+    id TEXT NOT NULL,
+    namespace_id TEXT NOT NULL,
+    queue TEXT,
+    running_max INTEGER,
+    running INTEGER NOT NULL,
+    backlog_max INTEGER,
+    backlog INTEGER NOT NULL,
+    rate INTEGER,
+    rate_per_ms INTEGER NOT NULL,
+    burst INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    level_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    lock_seq INTEGER DEFAULT 0 NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_limits_namespace ON limits (namespace_id, queue)
+;
+
 CREATE TABLE IF NOT EXISTS namespaces (
     id TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -336,6 +477,144 @@ CREATE TABLE IF NOT EXISTS queues (
 ;
 
 CREATE INDEX IF NOT EXISTS ix_queues_namespace ON queues (namespace_id, name)
+;
+
+CREATE TABLE IF NOT EXISTS readers (
+    id TEXT NOT NULL,
+    acknowledged INTEGER NOT NULL,
+    expired INTEGER NOT NULL,
+    dropped INTEGER NOT NULL,
+    delivered INTEGER NOT NULL,
+    redelivered INTEGER NOT NULL,
+    pulled_at INTEGER,
+    lock_seq INTEGER DEFAULT 0 NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE TABLE IF NOT EXISTS rosters (
+    id TEXT NOT NULL,
+    subscriptions INTEGER NOT NULL,
+    lock_seq INTEGER DEFAULT 0 NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE TABLE IF NOT EXISTS schedule_fires (
+    id TEXT NOT NULL,
+    schedule_id TEXT NOT NULL,
+    namespace_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    cause TEXT NOT NULL,
+    state TEXT NOT NULL,
+    planned_at INTEGER NOT NULL,
+    start_at INTEGER,
+    first_at INTEGER,
+    merged INTEGER NOT NULL,
+    target_kind TEXT NOT NULL,
+    target_id TEXT,
+    target_version INTEGER,
+    reason TEXT,
+    note TEXT,
+    outcome TEXT,
+    decided_at INTEGER,
+    finished_at INTEGER,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_schedule_fires_planned ON schedule_fires (schedule_id, planned_at, id)
+;
+
+CREATE INDEX IF NOT EXISTS ix_schedule_fires_schedule ON schedule_fires (schedule_id, state, start_at)
+;
+
+CREATE INDEX IF NOT EXISTS ix_schedule_fires_target ON schedule_fires (target_id)
+;
+
+CREATE TABLE IF NOT EXISTS schedule_inbox (
+    id TEXT NOT NULL,
+    schedule_id TEXT NOT NULL,
+    fire_id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_schedule_inbox_state ON schedule_inbox (state, created_at, id)
+;
+
+CREATE TABLE IF NOT EXISTS schedule_records (
+    id TEXT NOT NULL,
+    schedule_id TEXT NOT NULL,
+    namespace_id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    first_at INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_schedule_records_schedule ON schedule_records (schedule_id, at, id)
+;
+
+CREATE TABLE IF NOT EXISTS schedule_versions (
+    id TEXT NOT NULL,
+    schedule_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    effective_at INTEGER NOT NULL,
+    live INTEGER NOT NULL,
+    spec TEXT NOT NULL,
+    made_by TEXT NOT NULL,
+    made_at INTEGER NOT NULL,
+    PRIMARY KEY (id)
+)
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_schedule_versions_schedule ON schedule_versions (schedule_id, version)
+;
+
+CREATE TABLE IF NOT EXISTS schedules (
+    id TEXT NOT NULL,
+    namespace_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    state TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    accounted_to INTEGER NOT NULL,
+    due_at INTEGER,
+    unfinished INTEGER NOT NULL,
+    waiting INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    lock_seq INTEGER DEFAULT 0 NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_schedules_due ON schedules (due_at, id)
+;
+
+CREATE INDEX IF NOT EXISTS ix_schedules_namespace ON schedules (namespace_id, id)
 ;
 
 CREATE TABLE IF NOT EXISTS sessions (
@@ -449,6 +728,41 @@ CREATE INDEX IF NOT EXISTS ix_steps_instance ON steps (instance_id, live)
 CREATE INDEX IF NOT EXISTS ix_steps_state ON steps (namespace_id, state, id)
 ;
 
+CREATE TABLE IF NOT EXISTS subscriptions (
+    id TEXT NOT NULL,
+    namespace_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    filter TEXT NOT NULL,
+    when_full TEXT NOT NULL,
+    backlog_max INTEGER NOT NULL,
+    visibility_ms INTEGER NOT NULL,
+    retention_ms INTEGER NOT NULL,
+    added INTEGER NOT NULL,
+    dropped INTEGER NOT NULL,
+    dropped_first_at INTEGER,
+    dropped_last_at INTEGER,
+    made_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_subscriptions_namespace ON subscriptions (namespace_id, id)
+;
+
+CREATE TABLE IF NOT EXISTS task_progress (
+    task_id TEXT NOT NULL,
+    attempt_id TEXT NOT NULL,
+    body TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (task_id)
+)
+ STRICT
+;
+
 CREATE TABLE IF NOT EXISTS task_results (
     task_id TEXT NOT NULL,
     result TEXT,
@@ -471,6 +785,7 @@ CREATE TABLE IF NOT EXISTS task_specs (
     submitted_by TEXT,
     retry_of TEXT,
     idempotency_id TEXT,
+    trace TEXT,
     PRIMARY KEY (task_id)
 )
  STRICT
@@ -515,6 +830,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     business_key TEXT,
     concurrency_key TEXT,
     fairness_key TEXT,
+    counted INTEGER NOT NULL,
     revision INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     settled_at INTEGER,

@@ -1,0 +1,1 @@
+"""Weighted fair queueing over fairness keys, inside one priority of one queue."""
