@@ -40,6 +40,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "list": Command("orbit_sdk.cli.workflows", "list_", _USE),
     "show": Command("orbit_sdk.cli.workflows", "show", _USE),
     "events": Command("orbit_sdk.cli.events", "events", _USE),
+    "audit": Command("orbit_sdk.cli.audit", "audit", _USE),
     "signal": Command("orbit_sdk.cli.signals", "signal", _USE),
     "wait": Command("orbit_sdk.cli.waits", "wait", _USE),
     "pause": Command("orbit_sdk.cli.control", "pause", _USE),

@@ -14,7 +14,7 @@ from orbit_sdk.cli.shapes import compact, items, moment, opened, state_of, step_
 
 if TYPE_CHECKING:
     from orbit_sdk.client import Orbit
-    from orbit_sdk.protocol.workflows import StepDetail, Steps, WorkflowDetail
+    from orbit_sdk.protocol.workflows import Steps, WorkflowDetail
 
 __all__ = ["list_", "say_workflow", "show"]
 
@@ -86,7 +86,7 @@ def show(
         if step is None:
             _show_workflow(client, found, out)
         else:
-            _show_step(client.workflows.step(found, step), out)
+            _show_step(client, found, step, out)
 
 
 def _show_workflow(client: Orbit, found: str, out: Output) -> None:
@@ -127,9 +127,13 @@ def say_steps(steps: Steps, out: Output) -> None:
     out.table(("STEP", "KIND", "STATE", "ABOUT", "TOOK"), rows, "no step yet")
 
 
-def _show_step(step: StepDetail, out: Output) -> None:
+def _show_step(client: Orbit, found: str, key: str, out: Output) -> None:
+    step = client.workflows.step(found, key)
+    activations = list(client.workflows.activations(found, key))
+    rounds = list(client.workflows.rounds(found, key)) if step.round else []
     if out.json:
-        out.data(wire(step))
+        history = {"activations": items(activations)["items"], "rounds": items(rounds)["items"]}
+        out.data({**wire(step), **history})
         return
     out.fields(
         {
@@ -141,7 +145,21 @@ def _show_step(step: StepDetail, out: Output) -> None:
             "task": step.task_id,
             "opened": moment(step.opened_at),
             "closed": moment(step.closed_at),
+            "given": None if not activations else compact(activations[0].parameters),
             "result": None if step.result is None else compact(step.result),
             "failure": None if step.failure is None else compact(step.failure),
         }
     )
+    if len(activations) > 1:
+        out.line()
+        rows = [
+            (item.activation_no, item.state, step_about(item), moment(item.opened_at)) for item in activations
+        ]
+        out.table(("ACTIVATION", "STATE", "ABOUT", "OPENED"), rows, "")
+    if rounds:
+        out.line()
+        told = [
+            (item.round, item.task_state, item.attempts_used, moment(item.settled_at), compact(item.result))
+            for item in rounds
+        ]
+        out.table(("ROUND", "TASK", "ATTEMPTS", "SETTLED", "ANSWER"), told, "")

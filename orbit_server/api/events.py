@@ -24,7 +24,7 @@ from orbit_server.weave.timeline import queries
 from orbit_server.weave.timeline.queries import EventView
 
 
-async def _authorised(call: Call) -> InstanceRow:
+async def authorised(call: Call) -> InstanceRow:
     """The instance, if the caller may read its timeline; checked anew for every read."""
     row = await call.server.database.read(
         lambda conn: instances.head(conn, call.namespace_id, call.path["workflow_id"])
@@ -39,7 +39,7 @@ async def _authorised(call: Call) -> InstanceRow:
 async def _list_events(call: Call) -> Any:
     instance_id = call.path["workflow_id"]
     paging = call.paging("events", (int, str), instance_id)
-    await _authorised(call)
+    await authorised(call)
     after: Any = paging.after
 
     def read(conn: Connection) -> tuple[InstanceRow | None, list[EventView]]:
@@ -54,7 +54,7 @@ async def _list_events(call: Call) -> Any:
 
 
 async def _get_event(call: Call) -> Any:
-    row = await _authorised(call)
+    row = await authorised(call)
     event = await call.server.database.read(
         lambda conn: queries.get(conn, call.namespace_id, row.id, call.path["event_id"])
     )

@@ -39,6 +39,10 @@ class Masks:
     def result(self, step_key: str, text: str | None) -> Any:
         return self._masked(f"step {step_key}", self._result_type(step_key), text)
 
+    def signal(self, name: str, text: str | None) -> Any:
+        declared = self._definition.signals.get(name)
+        return self._masked(f"signal {name}", None if declared is None else declared.body, text)
+
     def parameters(self, handler_key: str, text: str | None) -> Any:
         """Parameters of a handler, property by property."""
         declared = self._definition.handlers.get(handler_key)

@@ -9,18 +9,22 @@ from sqlalchemy import Connection
 from orbit_sdk.engine.matching import match_key
 from orbit_sdk.errors import InvalidArgument, NotFound
 from orbit_sdk.protocol.common import Page, micros_of
+from orbit_sdk.protocol.history import SignalDetail
 from orbit_sdk.protocol.workflows import SendSignal, Signal
 from orbit_sdk.values.canonical import digest
 from orbit_sdk.values.json_strict import Json
 from orbit_server.api.call import Call
+from orbit_server.api.masking import masks_of, shown
 from orbit_server.api.query import PAGING, one_of
 from orbit_server.api.routes import Route
+from orbit_server.api.workflows import compiled_of, present
 from orbit_server.weave.instances import queries as instances
 from orbit_server.weave.service import send
 from orbit_server.weave.signals import queries
 from orbit_server.weave.signals.commands import SendSignal as Send
 from orbit_server.weave.signals.views import signal_view
-from orbit_server.weave.state.signals import SignalRow, signal_id
+from orbit_server.weave.state.rows import InstanceRow
+from orbit_server.weave.state.signals import SignalBodyRow, SignalRow, signal_id
 
 _MATCH_CHARS = 255
 
@@ -95,15 +99,33 @@ async def _list_signals(call: Call) -> Any:
 async def _get_signal(call: Call) -> Any:
     instance_id = call.path["workflow_id"]
 
-    def read(conn: Connection) -> SignalRow | None:
-        if instances.head(conn, call.namespace_id, instance_id) is None:
-            return None
-        return queries.get(conn, instance_id, call.path["signal_id"])
+    def read(conn: Connection) -> tuple[InstanceRow, SignalRow, SignalBodyRow] | None:
+        head = instances.head(conn, call.namespace_id, instance_id)
+        row = None if head is None else queries.get(conn, instance_id, call.path["signal_id"])
+        sent = None if row is None else queries.body(conn, row.id)
+        return None if head is None or row is None or sent is None else (head, row, sent)
 
-    row = await call.server.database.read(read)
-    if row is None:
+    found = await call.server.database.read(read)
+    if found is None:
         raise NotFound("no such signal")
-    return signal_view(row)
+    head, row, sent = found
+    if call.principal.allows("payloads:read"):
+        body = shown(sent.body)
+    else:
+        body = masks_of(await compiled_of(call, head)).signal(row.signal, sent.body)
+    view = signal_view(row) | {
+        "body": body,
+        "actor": sent.actor,
+        "parameters_version": sent.parameters_version,
+    }
+    return view | present(
+        {
+            "on_behalf_of": sent.on_behalf_of,
+            "evidence": sent.evidence,
+            "activation_id": row.activation_id,
+            "consumed_step": row.consumed_step,
+        }
+    )
 
 
 ROUTES = (
@@ -133,8 +155,8 @@ ROUTES = (
         "GET",
         "/v1/workflows/{workflow_id}/signals/{signal_id}",
         "workflows:read",
-        Signal,
+        SignalDetail,
         _get_signal,
-        "Read one signal",
+        "Read one signal with what was sent, by whom, and on what evidence",
     ),
 )

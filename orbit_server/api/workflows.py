@@ -182,7 +182,7 @@ async def _list_steps(call: Call) -> Any:
     row, steps = found
     compiled = await compiled_of(call, row)
     active = {facts.row.step_key for facts in steps}
-    items = [_step(facts, compiled) for facts in steps]
+    items = [step_item(facts, compiled) for facts in steps]
     ended = row.state.value in _ENDED
     for key, node in compiled.definition.nodes.items():
         if key not in active:  # never activated: derived, not stored
@@ -196,7 +196,13 @@ def _untouched(key: str, kind: str, title: str | None, *, ended: bool) -> dict[s
     return view if title is None else {**view, "title": title}
 
 
-def _step(facts: StepFacts, compiled: Compiled) -> dict[str, Any]:
+def present(values: dict[str, Any]) -> dict[str, Any]:
+    """What is there: an absent value is left out."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def step_item(facts: StepFacts, compiled: Compiled) -> dict[str, Any]:
+    """One step as it stands (`protocol.workflows.Step`)."""
     node = compiled.definition.nodes.get(facts.row.step_key)
     if node is None:
         raise Internal(f"the step {facts.row.step_key} is not in its definition")
@@ -220,7 +226,7 @@ async def _get_step(call: Call) -> Any:
         raise NotFound("no such step")
     if facts is None:
         return _untouched(key, node.kind, node.title, ended=row.state.value in _ENDED)
-    view = _step(facts, compiled)
+    view = step_item(facts, compiled)
     reads = call.principal.allows("payloads:read")
     if facts.result is not None:
         view["result"] = shown(facts.result) if reads else masks_of(compiled).result(key, facts.result)

@@ -177,7 +177,8 @@ async def test_a_signal_is_idempotent_by_its_key(api: Api) -> None:
     assert (await approve(api, workflow_id, {"a": 2}, key="sig-1")).code == "CONFLICT"
     path = f"/v1/workflows/{workflow_id}/signals"
     assert [item["id"] for item in (await api.get(path)).data["items"]] == [first.data["id"]]
-    assert (await api.get(f"{path}/{first.data['id']}")).data == first.data
+    shown = (await api.get(f"{path}/{first.data['id']}")).data
+    assert {name: shown[name] for name in first.data} == first.data
     other = await start(api, ASKING)
     assert (await api.get(f"/v1/workflows/{other}/signals/{first.data['id']}")).code == "NOT_FOUND"
 

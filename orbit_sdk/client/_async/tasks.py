@@ -9,6 +9,7 @@ from orbit_sdk.client._async.pages import each, parse
 from orbit_sdk.client._async.transport import AsyncTransport
 from orbit_sdk.client.checks import check_same
 from orbit_sdk.client.wire import Call, new_key
+from orbit_sdk.protocol.history import Origin
 from orbit_sdk.protocol.tasks import Attempt, Task, TaskDetail
 from orbit_sdk.protocol.workflows import BatchResult
 
@@ -42,6 +43,12 @@ class AsyncTasks:
     def attempts(self, task_id: str) -> AsyncIterator[Attempt]:
         """The attempts of a task, newest first."""
         return each(self._transport, f"/v1/tasks/{task_id}/attempts", Attempt, {})
+
+    async def origin(self, task_id: str) -> Origin:
+        """Why a task exists: the step that ordered it, or the request that submitted it."""
+        found = parse(Origin, await self._transport.call(Call("GET", f"/v1/tasks/{task_id}/origin")))
+        check_same(found.task_id, task_id, "task")
+        return found
 
     async def cancel(self, task_id: str, *, reason: str, operation_id: str | None = None) -> Task:
         """Cancel what has not started, ask what runs."""

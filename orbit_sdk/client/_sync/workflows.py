@@ -11,6 +11,7 @@ from orbit_sdk.client._sync.transport import SyncTransport
 from orbit_sdk.client.checks import check_event_detail, check_event_page, check_same
 from orbit_sdk.client.wire import Call, new_key
 from orbit_sdk.protocol.common import Page
+from orbit_sdk.protocol.history import Activation, Operation, Round, SignalDetail
 from orbit_sdk.protocol.workflows import (
     BatchResult,
     ControlResult,
@@ -129,6 +130,26 @@ class SyncWorkflows:
     def signals(self, workflow_id: str, *, state: str | None = None) -> Iterator[Signal]:
         """The signals of an instance, newest first."""
         return each(self._transport, f"/v1/workflows/{workflow_id}/signals", Signal, {"state": state})
+
+    def signal_detail(self, workflow_id: str, signal_id: str) -> SignalDetail:
+        """One signal with what was sent, by whom, and on what evidence."""
+        path = f"/v1/workflows/{workflow_id}/signals/{signal_id}"
+        found = parse(SignalDetail, self._transport.call(Call("GET", path)))
+        check_same(found.id, signal_id, "signal")
+        return found
+
+    def activations(self, workflow_id: str, step_key: str) -> Iterator[Activation]:
+        """The activations of a step with what each was given and left, newest first."""
+        path = f"/v1/workflows/{workflow_id}/steps/{step_key}/activations"
+        return each(self._transport, path, Activation, {})
+
+    def rounds(self, workflow_id: str, step_key: str) -> Iterator[Round]:
+        """The tasks of a step, the rounds of a POLL, newest first."""
+        return each(self._transport, f"/v1/workflows/{workflow_id}/steps/{step_key}/rounds", Round, {})
+
+    def operations(self, workflow_id: str) -> Iterator[Operation]:
+        """What people did to an instance, newest first. Needs workflows:audit:read."""
+        return each(self._transport, f"/v1/workflows/{workflow_id}/operations", Operation, {})
 
     def cancel(
         self,

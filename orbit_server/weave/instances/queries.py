@@ -125,7 +125,11 @@ def step(conn: Connection, instance_id: Id, step_key: str) -> StepFacts | None:
     rows = STEPS.rows([tuple(row) for row in conn.execute(query)])
     if not rows:
         return None
-    row = max(rows, key=lambda found: found.activation_no)
+    return step_facts(conn, max(rows, key=lambda found: found.activation_no))
+
+
+def step_facts(conn: Connection, row: StepRow) -> StepFacts:
+    """One activation with what it left."""
     state = _task_states(conn, [row.task_id] if row.task_id else [])
     return StepFacts(
         row,

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select
 
 from orbit_sdk.values.ids import Id
 from orbit_server.storage.tables import signals
-from orbit_server.weave.state.signals import SIGNALS_BY_ID, SignalRow
+from orbit_server.weave.state.signals import BODIES, SIGNALS_BY_ID, SignalBodyRow, SignalRow
 
 _ROW = [signals.c[name] for name in SIGNALS_BY_ID.columns]
 
@@ -16,6 +16,11 @@ def get(conn: Connection, instance_id: Id, signal_id: Id) -> SignalRow | None:
     query = select(*_ROW).where(signals.c.id == signal_id, signals.c.instance_id == instance_id)
     rows = SIGNALS_BY_ID.rows([tuple(row) for row in conn.execute(query)])
     return rows[0] if rows else None
+
+
+def body(conn: Connection, signal_id: Id) -> SignalBodyRow | None:
+    """What was sent with a signal."""
+    return BODIES.load(conn, [signal_id]).get(signal_id)
 
 
 def page(

@@ -23,6 +23,7 @@ GROUPS = {
     "task": ("submit", "show", "list", "cancel", "resolve"),
     "review": ("list", "resolve"),
     "schedule": ("preview",),
+    "wait": ("list", "answer"),
 }
 
 
