@@ -66,6 +66,7 @@ class TaskMachine(RuleBasedStateMachine):
         self.outside: dict[str, Outside] = {}
         self.settled: Task | None = None
         self.late_told = False
+        self.paused = False
 
     @initialize(
         recovery=st.sampled_from(Recovery),
@@ -258,6 +259,7 @@ class TaskMachine(RuleBasedStateMachine):
 
     @rule(closed=st.booleans())
     def gated(self, closed: bool) -> None:
+        self.paused = closed
         move = gate(self.task, self.open_attempt(), closed, self.now)
         if move is not None:
             self.apply(move)
@@ -336,7 +338,8 @@ class TaskMachine(RuleBasedStateMachine):
         return attempt.recovery is not Recovery.READ_ONLY
 
     def may_start(self, attempt: Attempt) -> None:
-        """A start is being granted: the effect must not be repeated by it."""
+        """A start is being granted: not behind a closed gate, and no effect is repeated by it."""
+        assert not (self.paused and attempt.kind is AttemptKind.RUN), "started behind a closed gate"
         if attempt.kind is AttemptKind.RUN and attempt.recovery not in REPEATABLE:
             assert not self.any_done()
             assert not any(one.loose for one in self.outside.values())
