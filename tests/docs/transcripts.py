@@ -1,7 +1,8 @@
-"""Plays a page: its Python becomes a file, its changes are made, its commands are run and what they say is compared.
+"""Plays a page: its Python becomes a file, its commands are run, and what they say is compared.
 
-In a console block, a line `$ …` is a command and what follows is its output. An output that ends with `…` belongs
-to a command that keeps running; a block that begins with `…` goes on with it. `orbit dev` runs until the next one.
+In a console block, a line `$ …` is a command and what follows is its output. An output that ends with `…`
+belongs to a command that keeps running; a block that begins with `…` goes on with it. `orbit dev` runs
+until the next one.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _CHANGING = (
 def lines_of(text: str) -> list[str]:
     """What a reader compares: without what differs from run to run, and without empty lines."""
     found = []
-    for line in text.splitlines():
+    for shown in text.splitlines():
+        line = shown
         for pattern, word in _CHANGING:
             line = pattern.sub(word, line)
         if line.strip():
