@@ -12,22 +12,29 @@ SWEEPS = 12
 
 
 def reorder(rows: Rows) -> None:
-    """Change the order of each row in place; the best order of all sweeps stays."""
-    best = [list(row) for row in rows]
-    fewest = crossings(rows)
-    for sweep in range(SWEEPS):
-        if fewest == 0:
-            break
-        if sweep % 2 == 0:
-            for above, row in pairwise(rows):
-                _sort(row, above, lambda spot: spot.before, lambda joint: joint.upper)
-        else:
-            for row, below in zip(reversed(rows[:-1]), reversed(rows[1:]), strict=True):
-                _sort(row, below, lambda spot: spot.after, lambda joint: joint.lower)
-        found = crossings(rows)
-        if found < fewest:
-            fewest, best = found, [list(row) for row in rows]
+    """Change the order of each row in place; the best of all sweeps from several beginnings stays."""
+    beginning = [list(row) for row in rows]
+    best, fewest = beginning, crossings(beginning)
+    for first in (0, 1):
+        for mirrored in (False, True):
+            tried = [row[::-1] if mirrored else list(row) for row in beginning]
+            for sweep in range(first, SWEEPS + first):
+                if fewest == 0:
+                    break
+                _sweep(tried, downwards=sweep % 2 == 0)
+                found = crossings(tried)
+                if found < fewest:
+                    best, fewest = [list(row) for row in tried], found
     rows[:] = best
+
+
+def _sweep(rows: Rows, *, downwards: bool) -> None:
+    if downwards:
+        for above, row in pairwise(rows):
+            _sort(row, above, lambda spot: spot.before, lambda joint: joint.upper)
+    else:
+        for row, below in zip(reversed(rows[:-1]), reversed(rows[1:]), strict=True):
+            _sort(row, below, lambda spot: spot.after, lambda joint: joint.lower)
 
 
 def crossings(rows: Rows) -> int:

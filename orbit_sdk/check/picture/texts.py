@@ -38,7 +38,7 @@ from orbit_sdk.definition.nodes import (
 )
 
 LONGEST_DETAIL = 44
-LONGEST_LABEL = 34
+LONGEST_LABEL = 44
 
 _SIGNS = {"eq": "=", "ne": "≠", "lt": "<", "le": "≤", "gt": ">", "ge": "≥"}
 _WAYS = {"on_failure": Way.CATCH, "on_failed": Way.CATCH, "on_timeout": Way.LATE, "next": Way.NEXT}
