@@ -8,6 +8,7 @@ never call something failed that may have happened, and never change once it is 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from random import Random
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -72,7 +73,7 @@ class TaskMachine(RuleBasedStateMachine):
         recovery=st.sampled_from(Recovery),
         can_verify=st.booleans(),
         attempts=st.integers(1, 3),
-        delay=st.integers(0, 5),
+        delay=st.sampled_from([0, 0, 0, 3]),
         latest=st.none() | st.integers(1, 30),
         total=st.none() | st.integers(1, 90),
     )
@@ -106,6 +107,12 @@ class TaskMachine(RuleBasedStateMachine):
     def time_passes(self, seconds: int) -> None:
         self.now += seconds * SECOND + 1
 
+    @precondition(lambda self: not self.attempts)
+    @rule(luck=st.integers(0, 9))
+    def cancelled_early(self, luck: int) -> None:
+        if luck == 0:
+            self.cancelled()
+
     @rule()
     def time_is_looked_at(self) -> None:
         for move in (due(self.task, self.now), deadline(self.task, self.now)):
@@ -137,21 +144,29 @@ class TaskMachine(RuleBasedStateMachine):
             self.apply(move)
 
     @precondition(lambda self: self.open_attempt() is None and self.settled is None)
-    @rule(level=st.sampled_from(Recovery), one_step=st.booleans())
-    def taken_as_soon_as_possible(self, level: Recovery, one_step: bool) -> None:
-        """The ordinary course, as one step, so that histories get further."""
+    @rule(level=st.none() | st.sampled_from(Recovery), one_step=st.booleans())
+    def taken_as_soon_as_possible(self, level: Recovery | None, one_step: bool) -> None:
+        """The ordinary course, as one step, so that histories get further. Most workers declare as much."""
+        self.gated(closed=False)
         self.now = max(self.now, self.task.due_at or 0)
         self.time_is_looked_at()
-        self.claimed(level, one_step)
+        self.claimed(level or self.task.recovery, one_step)
         if self.open_attempt() is not None:
             self.start_asked_for()
 
     @precondition(lambda self: self.runs())
-    @rule(done=st.booleans(), word=st.sampled_from([Said.EXCEPTION, Said.RETRYABLE, Said.NEEDS_VERIFICATION]))
-    def interrupted(self, done: bool, word: Said) -> None:
+    @rule(
+        done=st.booleans(),
+        word=st.sampled_from([Said.EXCEPTION, Said.RETRYABLE, Said.NEEDS_VERIFICATION]),
+        unwanted=st.booleans(),
+    )
+    def interrupted(self, done: bool, word: Said, unwanted: bool) -> None:
+        """`unwanted`: a cancel comes before anything else does."""
         if done:
             self.effect_made()
         self.reported(Report(word, error="{}", digest="u"))
+        if unwanted:
+            self.cancelled()
 
     @precondition(lambda self: self.runs())
     @rule()
@@ -251,6 +266,7 @@ class TaskMachine(RuleBasedStateMachine):
         if attempt.state is AttemptState.OFFERED:
             self.apply(withdraw(self.task, attempt, self.now, TIMES))
 
+    @precondition(lambda self: bool(self.attempts))
     @rule()
     def cancelled(self) -> None:
         done = cancel(self.task, self.open_attempt(), self.now)
@@ -364,3 +380,87 @@ class TaskMachine(RuleBasedStateMachine):
 
 TaskMachine.TestCase.settings = settings(max_examples=300, stateful_step_count=40)
 TestTaskMachine = TaskMachine.TestCase
+
+
+# --- long histories ----------------------------------------------------------------------------------------
+
+WORDS = (Said.EXCEPTION, Said.RETRYABLE, Said.NEEDS_VERIFICATION)
+
+
+def walk(seed: int, steps: int = 60) -> TaskMachine:
+    """A history in which the ordinary course is likely and trouble common; it follows from the seed alone."""
+    chance = Random(seed)
+    machine = TaskMachine()
+    level = chance.choice(list(Recovery))
+    machine.accepted(
+        level,
+        chance.random() < 0.5,
+        chance.randint(1, 3),
+        chance.choice([0, 3]),
+        chance.choice([None, None, 30]),
+        chance.choice([None, None, 90]),
+    )
+    for _ in range(steps):
+        if machine.settled is not None and chance.random() < 0.5:
+            break
+        one_step(machine, chance, level)
+        for check in INVARIANTS:
+            check(machine)
+    return machine
+
+
+def one_step(machine: TaskMachine, chance: Random, level: Recovery) -> None:
+    luck = chance.random()
+    if luck < 0.06:
+        machine.cancelled()
+    elif luck < 0.12:
+        machine.gated(closed=chance.random() < 0.5)
+    elif luck < 0.22:
+        machine.time_passes(chance.choice([0, 1, 5, 31, 45]))
+    elif luck < 0.3:
+        machine.time_is_looked_at()
+    elif luck < 0.34:
+        machine.unheard_effect()
+    elif machine.open_attempt() is not None:
+        work(machine, chance, luck)
+    elif machine.settled is None and luck < 0.85:
+        machine.taken_as_soon_as_possible(level, chance.random() < 0.5)
+    else:
+        machine.claimed(chance.choice(list(Recovery)), chance.random() < 0.5)
+
+
+def work(machine: TaskMachine, chance: Random, luck: float) -> None:
+    """What may become of an open attempt; `luck` lies between 0.34 and 1."""
+    if not machine.runs():
+        chance.choice([machine.start_asked_for, machine.start_asked_for, machine.offer_returned])()
+    elif luck < 0.5:
+        machine.lost(chance.random() < 0.5)
+    elif machine.must_open().kind is AttemptKind.VERIFY:
+        machine.verified(chance.random() < 0.7)
+    elif luck < 0.8:
+        machine.interrupted(chance.random() < 0.6, chance.choice(WORDS), unwanted=chance.random() < 0.1)
+    elif luck < 0.9 and not machine.any_done():
+        machine.gave_up_knowing(chance.choice([Said.RETRYABLE, Said.FINAL, Said.HAND_BACK]))
+    elif luck < 0.95:
+        machine.effect_made()
+    else:
+        machine.succeeded()
+
+
+INVARIANTS = (
+    TaskMachine.a_settled_task_never_changes,
+    TaskMachine.one_attempt_at_most_is_open_and_it_is_the_tasks,
+    TaskMachine.no_more_attempts_than_accepted,
+    TaskMachine.nothing_is_called_failed_that_happened_or_may_happen,
+    TaskMachine.something_will_happen_by_itself_unless_a_person_is_asked,
+)
+
+
+def test_long_histories_keep_every_rule() -> None:
+    ends = set()
+    for seed in range(3_000):
+        try:
+            ends.add(walk(seed).task.state)
+        except AssertionError as error:
+            raise AssertionError(f"the history of seed {seed} breaks a rule: {error}") from error
+    assert ends >= TERMINAL | {TaskState.NEEDS_REVIEW}
