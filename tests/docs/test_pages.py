@@ -59,3 +59,12 @@ def test_the_tests_that_prove_the_guarantees_exist() -> None:
     }
     assert named
     assert named <= written
+
+
+def test_the_tree_of_folders_names_every_package() -> None:
+    text = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
+    tree = text[text.index("\norbit_sdk/") :].partition("```")[0]
+    sdk, _, server = tree.partition("\norbit_server/")
+    for root, part in (("orbit_sdk", sdk), ("orbit_server", server)):
+        named = set(re.findall(r"^  (\w+)/", part, re.MULTILINE))
+        assert named == {path.parent.name for path in (ROOT / root).glob("*/__init__.py")}
