@@ -25,7 +25,7 @@ _PART = re.compile(r'\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\.?([^.\[]+)')
 def form_invalid(error: InvalidArgument) -> Iterator[Finding]:
     """The document is not of the form of a definition."""
     for detail in error.details:
-        yield Finding(_path(detail.field), f"{detail.field} {detail.reason}.")
+        yield Finding(path_of(detail.field), f"{detail.field} {detail.reason}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def check_version(
     return tuple(version_taken.run(_Publication(definition, digests), side))
 
 
-def _path(field: str) -> Path:
+def path_of(field: str) -> Path:
     """The parts of a path as `field_path` writes it."""
     if field == "$":
         return ()

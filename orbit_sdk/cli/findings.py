@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ __all__ = ["ERROR", "WARNING", "Finding", "Spot", "of_build_error", "of_diagnost
 
 ERROR = "error"
 WARNING = "warning"
+
+_SYNTAX = re.compile(r"at line (\d+), column (\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +92,25 @@ def of_diagnostics(found: Iterable[Diagnostic], file: str | None = None) -> list
     ]
 
 
-def of_form(error: InvalidArgument | PayloadTooLarge, file: str) -> list[Finding]:
+def of_form(error: InvalidArgument | PayloadTooLarge, file: str, text: str) -> list[Finding]:
     """What makes a JSON text no definition at all."""
-    from orbit_sdk.check.documents import form_invalid
+    from orbit_sdk.check.diagnostics import place_of
+    from orbit_sdk.check.documents import form_invalid, path_of
+    from orbit_sdk.cli.json_places import json_places
 
     code, help_ = form_invalid.code, form_invalid.remedy
     if not error.details:
         return [Finding(code, ERROR, error.message, help_, file)]
-    return [
-        Finding(code, ERROR, f"{item.field} {item.reason}", help_, file, path=item.field)
-        for item in error.details
-    ]
+    places = json_places(text, file)
+    found: list[Finding] = []
+    for item in error.details:
+        syntax = _SYNTAX.search(item.reason)
+        place = place_of(path_of(item.field), places)
+        line = int(syntax[1]) if syntax else None if place is None else place.line
+        column = int(syntax[2]) if syntax else None if place is None else place.column
+        said = f"{item.field} {item.reason}"
+        found.append(Finding(code, ERROR, said, help_, file, line, column, path=item.field))
+    return found
 
 
 def _spots(related: Iterable[Related]) -> tuple[Spot, ...]:

@@ -13,7 +13,8 @@ from orbit_sdk.cli.output import Output, styled
 
 __all__ = ["relative", "render"]
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9.]*|\S")
+_LONGEST = 160
+_WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[A-Za-z_][A-Za-z_0-9.]*|\S')
 
 
 def render(findings: Sequence[Finding], out: Output) -> None:
@@ -60,15 +61,26 @@ def _source(at: Finding | Spot, gutter: int, colour: str) -> Iterator[str]:
     text = linecache.getline(at.file, at.line).rstrip("\n")
     if not text.strip():
         return
+    start = None if at.column is None or at.column < 1 else min(_characters(text, at.column - 1), len(text))
+    text, start = _window(text, start)
     number = str(at.line).ljust(gutter)
     yield f"{' ' * gutter}{_dim('|')}"
     yield f"{_dim(number + '|')} {text}"
-    if at.column is not None and at.column >= 1:
-        start = min(_characters(text, at.column - 1), len(text))
+    if start is not None:
         word = _WORD.match(text, start)
         carets = "^" * max(1, len(word.group()) if word else 1)
         lead = "".join("\t" if letter == "\t" else " " for letter in text[:start])
         yield f"{' ' * gutter}{_dim('|')} {lead}{styled(carets, colour, sys.stdout)}"
+
+
+def _window(text: str, start: int | None) -> tuple[str, int | None]:
+    """A line as far as it can be looked at, such as one that holds a whole document."""
+    if len(text) <= _LONGEST:
+        return text, start
+    left = max(0, (start or 0) - _LONGEST // 3)
+    head, tail = "…" if left else "", "…" if left + _LONGEST < len(text) else ""
+    shown = head + text[left : left + _LONGEST] + tail
+    return shown, None if start is None else start - left + len(head)
 
 
 def _characters(text: str, offset: int) -> int:

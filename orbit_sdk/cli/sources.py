@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbit_sdk.cli.findings import ERROR, Finding, of_build_error, of_diagnostics, of_form
+from orbit_sdk.cli.json_places import json_places
 from orbit_sdk.cli.modules import import_target, split_target, values_of
 from orbit_sdk.errors import InvalidArgument, PayloadTooLarge
+from orbit_sdk.values.limits import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
     from orbit_sdk.builder import Workflow
@@ -131,14 +133,23 @@ def _of_json(path: Path) -> Source:
 
     file = str(path)
     try:
-        definition = read_definition(path.read_bytes())
+        data = path.read_bytes()
+        definition = read_definition(data)
     except OSError as error:
         return _failed(file, Finding("IMPORT", ERROR, f"cannot be read: {error.strerror}", None, file))
     except (InvalidArgument, PayloadTooLarge) as error:
-        return _failed(file, *of_form(error, file))
-    findings = tuple(of_diagnostics(check_definition(definition), file))
+        return _failed(file, *of_form(error, file, _text_of(data)))
+    found = check_definition(definition)
+    if found:  # places are looked for only when there is something to show
+        found = check_definition(definition, side=json_places(_text_of(data), file))
     digest = definition_digest(definition)
+    findings = tuple(of_diagnostics(found, file))
     return Source(file, definition.id, definition.version, definition, digest, None, findings)
+
+
+def _text_of(data: bytes) -> str:
+    """What can be shown of a document; one that is far too large is not looked through."""
+    return data[: 2 * DEFAULT_LIMITS.document_bytes].decode(errors="replace")
 
 
 def _of_module(target: str, seen: dict[int, object], handlers: dict[int, Any]) -> list[Source]:

@@ -164,7 +164,11 @@ def test_a_document_that_breaks_a_rule_is_told_with_its_path(orbit: Run, folder:
     (folder / "wrong.json").write_text(json.dumps(document))
     result = orbit("check", "wrong.json")
     assert result.exit_code == 1
-    assert "wrong.json (nodes.pay" in result.output
+    assert "wrong.json:1:" in result.output
+    assert " (nodes.pay.next)" in result.output
+    line, carets = (each.partition("| ")[2] for each in result.output.splitlines()[3:5])
+    assert len(line) < 200
+    assert line[carets.index("^") :].startswith('"next": "nowhere"')
 
 
 def test_several_workflows_need_a_folder_or_json(orbit: Run, folder: Path) -> None:
