@@ -191,6 +191,11 @@ MISTAKES: Final = (
                 "    if closed.recovery is Recovery.IDEMPOTENT or not closed.effect_possible:",
                 "    if closed.recovery is not Recovery.VERIFIABLE or not closed.effect_possible:",
             ),
+            Edit(
+                "orbit_server/pulse/tasks/decide/start.py",
+                "    return level not in REPEATABLE and may_have_effect(task)",
+                "    return level not in REPEATABLE and task.late_success",
+            ),
         ),
         (MACHINE, WORKERS, SOAK),
     ),
@@ -204,7 +209,7 @@ MISTAKES: Final = (
                 "    if about is None and about != attempt.asked_generation:",
             ),
         ),
-        (MACHINE, "tests/unit/pulse/test_ends.py"),
+        (MACHINE, SOAK),
     ),
     Mistake(
         "look-instead-of-touch",

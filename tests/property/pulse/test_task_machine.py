@@ -227,6 +227,14 @@ class TaskMachine(RuleBasedStateMachine):
             self.fence()
             self.reported(Report(Said.CANNOT_HAPPEN_ANY_MORE, error="{}", digest="n"))
 
+    @precondition(lambda self: self.runs() and self.must_open().kind is AttemptKind.VERIFY)
+    @rule()
+    def answered_about_another(self) -> None:
+        """Nobody has fenced anything: taken for an answer, it would let the effect happen again."""
+        about = (self.must_open().asked_generation or 0) + 1
+        report = Report(Said.CANNOT_HAPPEN_ANY_MORE, error="{}", digest="o", asked_generation=about)
+        self.reported(report)
+
     @precondition(lambda self: self.open_attempt() is not None)
     @rule(still_there=st.booleans())
     def lost(self, still_there: bool) -> None:
@@ -436,7 +444,7 @@ def work(machine: TaskMachine, chance: Random, luck: float) -> None:
     elif luck < 0.5:
         machine.lost(chance.random() < 0.5)
     elif machine.must_open().kind is AttemptKind.VERIFY:
-        machine.verified(chance.random() < 0.7)
+        machine.verified(chance.random() < 0.7) if luck < 0.9 else machine.answered_about_another()
     elif luck < 0.8:
         machine.interrupted(chance.random() < 0.6, chance.choice(WORDS), unwanted=chance.random() < 0.1)
     elif luck < 0.9 and not machine.any_done():
