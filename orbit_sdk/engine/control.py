@@ -68,13 +68,17 @@ def cancel(turn: Turn, command: Cancel) -> Refusal | None:
 
 
 def effects_kept(turn: Turn) -> tuple[str, ...]:
-    """The TASKs whose work succeeded: of this turn, and of the closed steps that the caller loaded."""
-    found = {
-        key
-        for key, step in turn.closed.items()
-        if step.state is StepState.COMPLETED and isinstance(turn.node(step).spec, Task)
-    }
-    return tuple(sorted(found.union(turn.effects_kept)))
+    """The TASKs whose work succeeded: of this turn, and of the closed steps that the caller loaded.
+
+    Those that only read are left out: nothing is different outside because of them.
+    """
+    found = {key for key, step in turn.closed.items() if step.state is StepState.COMPLETED}
+    return tuple(sorted(key for key in found.union(turn.effects_kept) if _had_effect(turn, key)))
+
+
+def _had_effect(turn: Turn, step_key: str) -> bool:
+    spec = turn.plan.nodes[step_key].spec
+    return isinstance(spec, Task) and spec.call.may_have_effect
 
 
 def _refuse(turn: Turn, expected: int | None) -> Refusal | None:

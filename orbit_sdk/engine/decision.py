@@ -135,7 +135,7 @@ class Decision:
 
     `applied` is False when the cause was stale (the shell marks its inbox row STALE). `output` is set exactly
     when the instance became SUCCEEDED, `error` (code, message) exactly when it became FAILED. `effects_kept`
-    (cancel only) lists steps whose work had succeeded and stays done.
+    (cancel only) lists steps whose work had succeeded and stays done; those that only read are not listed.
     """
 
     before: Instance | None

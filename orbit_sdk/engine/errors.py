@@ -20,7 +20,7 @@ def engine_error(turn: Turn, activation_id: str, message: str) -> bool:
     if step is not None and step.arms is None:
         spec = turn.node(step).spec
         possible = step.effect_possible or (
-            isinstance(spec, Task) and step.task_id is not None and spec.call.recovery != "READ_ONLY"
+            isinstance(spec, Task) and step.task_id is not None and spec.call.may_have_effect
         )
         close_wait(turn, step)
         turn.review(step, ReviewClass.ENGINE_ERROR, ENGINE_ERROR, message, effect_possible=possible)

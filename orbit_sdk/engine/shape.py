@@ -55,6 +55,11 @@ class Call:
         """Safe to run again whatever happened before."""
         return self.recovery in ("READ_ONLY", "IDEMPOTENT")
 
+    @property
+    def may_have_effect(self) -> bool:
+        """Whether the outside may be another after it ran."""
+        return self.recovery != "READ_ONLY"
+
 
 @dataclass(frozen=True, slots=True)
 class Task:

@@ -153,7 +153,7 @@ def _succeeded(turn: Turn, step: Step, report: TaskReport) -> None:
     problem = value_problem(node.result_problems, report.result, turn.limits.payload_bytes)
     if problem is not None:
         spec = node.spec
-        happened = not (isinstance(spec, Task) and spec.call.recovery == "READ_ONLY")
+        happened = not (isinstance(spec, Task) and not spec.call.may_have_effect)
         turn.review(step, ReviewClass.UNMAPPED, DOES_NOT_FIT, problem, effect_possible=happened)
         return
     turn.know(step.step_key, "result", report.result)

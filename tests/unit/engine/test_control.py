@@ -327,6 +327,29 @@ def test_a_cancel_says_which_effects_stay_done() -> None:
     flow.check()
 
 
+def test_a_cancel_does_not_list_reads_as_effects_that_stay_done() -> None:
+    flow = Workflow(
+        document(
+            {
+                "a": task("b", "read"),
+                "b": task("c", "read"),
+                "c": task("d", "risky"),
+                "d": task("z"),
+                "z": end(),
+            }
+        )
+    )
+    flow.start()
+    flow.succeed("a", 1)
+    flow.succeed("b", 2)
+    flow.succeed("c", 3)
+    flow.write(flow.task("d"), TaskPhase.SUCCEEDED, result=4)
+    assert flow.cancel().effects_kept == ("c", "d")
+    read = chain(handler="read")
+    read.write(read.task("a"), TaskPhase.SUCCEEDED, result=1)
+    assert read.cancel().effects_kept == ()
+
+
 def test_a_cancel_keeps_a_review_of_an_unknown_effect_and_ends_with_it() -> None:
     flow = chain()
     flow.report("a", TaskPhase.NEEDS_REVIEW, effect_possible=True)
