@@ -42,7 +42,7 @@ class Settings:
         stop_limit_ms: after this a stopping process ends itself, whatever still runs.
         body_timeout_ms: how long a request's body may take to arrive.
         queue_max: commands that may wait for the database.
-        lanes: concurrent transactions on MySQL.
+        lanes: concurrent transactions on MySQL. More of them make smaller groups: two kept one process busiest.
         requests_max: requests in work at one time; more are told to come back.
         access_log: log every request, not only failures.
         limits: the product limits in force.
@@ -66,7 +66,7 @@ class Settings:
     stop_limit_ms: int = 30_000
     body_timeout_ms: int = 20_000
     queue_max: int = 10_000
-    lanes: int = 4
+    lanes: int = 2
     requests_max: int = 2_000
     access_log: bool = False
     limits: Limits = field(default_factory=lambda: DEFAULT_LIMITS)

@@ -44,7 +44,7 @@ class StorageSettings:
     clock: Clock = field(default_factory=SystemClock)
     group_max: int = 128
     queue_max: int = 10_000
-    lanes: int = 4
+    lanes: int = 2
     background_lanes: int = 2
     readers: int = 4
     deadline_ms: int = 10_000
