@@ -103,16 +103,18 @@ class Judgement:
     accounted_to: Micros
 
 
-def judge(plan: Plan, policy: MisfirePolicy, after: Micros, now: Micros, bite: int = 1_000) -> Judgement:
-    """What to do about everything planned in (after, now].
+def judge(
+    plan: Plan, policy: MisfirePolicy, after: Micros, until: Micros, now: Micros, bite: int = 1_000
+) -> Judgement:
+    """What to do at `now` about everything planned in (after, until], which is not later than now.
 
     At most `bite` on-time instants are taken; `accounted_to` says how far the judgement reaches.
     """
-    late_to = now - policy.after_ms * 1_000 - 1
-    runs, cuts = _late(plan, policy, after, min(late_to, now), now)
+    late_to = min(now - policy.after_ms * 1_000 - 1, until)
+    runs, cuts = _late(plan, policy, after, late_to, now)
     on_time: list[Run] = []
-    reached = now
-    for at in plan.fires(max(after, late_to), now):
+    reached = until
+    for at in plan.fires(max(after, late_to), until):
         if len(on_time) >= bite:
             reached = on_time[-1].planned_at
             break

@@ -194,7 +194,10 @@ def _outage(down: tuple[str, str], window: str, most: str, per_minute: str) -> _
 
 
 def _down_document(plan: Plan, down: _Down) -> dict[str, Any]:
-    judged = {misfire.value: judge(plan, down.policy(misfire), down.start, down.end) for misfire in Misfire}
+    judged = {
+        misfire.value: judge(plan, down.policy(misfire), down.start, down.end, down.end)
+        for misfire in Misfire
+    }
     following = next_fire(plan, down.end)
     return {
         "from": to_rfc3339(down.start),

@@ -11,7 +11,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast, overload
 
 from orbit_sdk.values.ids import Id
-from orbit_server.storage.events import EventRow
+from orbit_server.storage.events import EVENTS_WRITTEN, EventRow
 from orbit_server.storage.kinds import Kind
 from orbit_server.storage.needs import Needs
 
@@ -167,6 +167,8 @@ class Book:
     def emit(self, event: EventRow) -> None:
         """Record what happened; written with the change."""
         self.insert("events", event)
+        if not self.hints or self.hints[-1] is not EVENTS_WRITTEN:
+            self.hints.append(EVENTS_WRITTEN)
 
     def after_commit(self, hint: object) -> None:
         """Leave a hint that wakes loops after the commit. Hints save waiting, they never carry work."""

@@ -30,4 +30,10 @@ class EventRow:
     fanned_out: bool = False
 
 
+class EventsWritten:
+    """Hint: there are events that nobody was told of yet."""
+
+
+EVENTS_WRITTEN = EventsWritten()
+
 EVENTS: RowKind[EventRow] = RowKind("events", LockOrder.RECORDS, tables.events, EventRow)

@@ -10,17 +10,23 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.runtime.environment import EnvironmentContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, inspect, make_url
+from sqlalchemy import Connection, Engine, create_engine, make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from orbit_sdk.errors import Unavailable
+from orbit_sdk.errors import Detail, Unavailable
 from orbit_server.storage.mysql import mysql_url
 from orbit_server.storage.sqlite import FileLock, sqlite_engine
 from orbit_server.storage.tables import metadata
 
 VERSION_TABLE: Final = "schema_version"
 _BUSY_TIMEOUT_MS: Final = 5_000
+_TOLD: Final = 10
+_COLUMNS: Final = {
+    "sqlite": "SELECT t.name, c.name FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c "
+    "WHERE t.type = 'table'",
+    "mysql": "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = DATABASE()",
+}
 
 
 class SchemaState(StrEnum):
@@ -30,6 +36,8 @@ class SchemaState(StrEnum):
     EMPTY = "empty"
     BEHIND = "behind"
     HALF_APPLIED = "half-applied"
+    DIFFERENT = "different"
+    """Its version is the present one, its tables or columns are not: no step would run, none could help."""
     UNKNOWN = "unknown"
 
 
@@ -46,7 +54,8 @@ def sqlite_path(url: str) -> Path | None:
 def migrate(url: str) -> None:
     """Bring the database to the present schema. Safe to run again, also after an interruption.
 
-    Raises Unavailable when the file is in use, the server does not answer, or another release made it.
+    Raises Unavailable when the file is in use, the server does not answer, another release made it, or what
+    is there is not what its version names.
     """
     path = sqlite_path(url)
     lock = None if path is None else FileLock(path)
@@ -60,6 +69,8 @@ def migrate(url: str) -> None:
             conn.rollback()
             _upgrade(conn)
             conn.commit()
+            if state_of(conn) is not SchemaState.CURRENT:
+                raise different(conn)
     except DBAPIError as error:
         raise Unavailable(f"the database could not be migrated: {error.orig}") from error
     finally:
@@ -86,16 +97,49 @@ def schema_state(url: str) -> SchemaState:
 def state_of(conn: Connection) -> SchemaState:
     """Where the schema behind a connection stands."""
     scripts = _scripts()
-    present = set(inspect(conn).get_table_names())
-    ours = present & set(metadata.tables)
     context = MigrationContext.configure(conn, opts={"version_table": VERSION_TABLE})
     version = context.get_current_revision()
     if version is None:
-        return SchemaState.HALF_APPLIED if ours else SchemaState.EMPTY
+        return SchemaState.HALF_APPLIED if columns_of(conn) else SchemaState.EMPTY
     if version == scripts.get_current_head():
-        return SchemaState.CURRENT if ours == set(metadata.tables) else SchemaState.HALF_APPLIED
+        return SchemaState.DIFFERENT if differences(conn) else SchemaState.CURRENT
     known = {script.revision for script in scripts.walk_revisions()}
     return SchemaState.BEHIND if version in known else SchemaState.UNKNOWN
+
+
+def different(conn: Connection) -> Unavailable:
+    """Says how the schema differs from the declared one, and that running steps again would not help."""
+    found = differences(conn)
+    more = [f"and {len(found) - _TOLD} more"] if len(found) > _TOLD else []
+    return Unavailable(
+        "the database does not have the schema that its version names, and a migration cannot mend it: "
+        "restore a backup, or begin with an empty database",
+        [Detail("schema", said) for said in (*found[:_TOLD], *more)],
+    )
+
+
+def differences(conn: Connection) -> list[str]:
+    """How the tables that are there differ from the declared ones, in sentences."""
+    present = columns_of(conn)
+    found = []
+    for name, table in sorted(metadata.tables.items()):
+        if name not in present:
+            found.append(f"the table {name} is missing")
+            continue
+        declared = {column.name for column in table.columns}
+        found += [f"the column {name}.{column} is missing" for column in sorted(declared - present[name])]
+        found += [f"the column {name}.{column} is unknown" for column in sorted(present[name] - declared)]
+    return found
+
+
+def columns_of(conn: Connection) -> dict[str, set[str]]:
+    """The names of the columns of every table of ours that is there, in one question."""
+    dialect = "sqlite" if conn.dialect.name == "sqlite" else "mysql"
+    found: dict[str, set[str]] = {}
+    for table, column in conn.exec_driver_sql(_COLUMNS[dialect]):
+        if table in metadata.tables:
+            found.setdefault(str(table), set()).add(str(column))
+    return found
 
 
 def _scripts() -> ScriptDirectory:

@@ -40,7 +40,7 @@ def test_every_instant_of_an_outage_is_in_one_run_or_one_record(
 ) -> None:
     asked, start, end = plan(cron, zone), from_rfc3339(down), from_rfc3339(back)
     policy = MisfirePolicy(misfire, window_s=30 * 86_400, count=50, per_minute=60)
-    found = judge(asked, policy, start, end)
+    found = judge(asked, policy, start, end, end)
     late = [run for run in found.runs if run.late]
     on_time = len(found.runs) - len(late)
     assert found.accounted_to == end
@@ -61,7 +61,7 @@ def test_every_instant_of_an_outage_is_in_one_run_or_one_record(
 @pytest.mark.parametrize(("window_s", "hours"), [(600, ["11"]), (3600, ["11"]), (86_400, ["09", "10", "11"])])
 def test_the_window_counts_back_from_now(window_s: int, hours: list[str]) -> None:
     down, back = from_rfc3339("2026-05-04T08:00:00Z"), from_rfc3339("2026-05-04T11:05:00Z")
-    found = judge(plan("0 * * * *"), catch_up(window_s=window_s), down, back)
+    found = judge(plan("0 * * * *"), catch_up(window_s=window_s), down, back, back)
     assert [to_rfc3339(run.planned_at)[11:13] for run in found.runs] == hours
     assert sum(cut.count for cut in found.cuts) == 3 - len(hours)
     assert {cut.reason for cut in found.cuts} <= {Reason.CATCH_UP_WINDOW}
@@ -69,7 +69,7 @@ def test_the_window_counts_back_from_now(window_s: int, hours: list[str]) -> Non
 
 def test_the_newest_are_kept_and_run_oldest_first() -> None:
     down, back = from_rfc3339("2026-05-01T00:00:00Z"), from_rfc3339("2026-05-01T12:02:00Z")
-    found = judge(plan("*/5 * * * *"), catch_up(count=3, per_minute=2), down, back)
+    found = judge(plan("*/5 * * * *"), catch_up(count=3, per_minute=2), down, back, back)
     assert [to_rfc3339(run.planned_at)[11:16] for run in found.runs] == ["11:50", "11:55", "12:00"]
     assert [run.start_at - back for run in found.runs] == [0, 30 * SECOND, 60 * SECOND]
     (cut,) = found.cuts
@@ -81,7 +81,7 @@ def test_a_little_late_is_on_time_under_every_policy(misfire: Misfire) -> None:
     planned = from_rfc3339("2026-05-04T08:00:00Z")
     policy = MisfirePolicy(misfire, window_s=3600, count=5, per_minute=60)
     for late_us, runs in ((59 * SECOND, 1), (60 * SECOND, 1)):
-        found = judge(plan("0 * * * *"), policy, planned - MINUTE, planned + late_us)
+        found = judge(plan("0 * * * *"), policy, planned - MINUTE, planned + late_us, planned + late_us)
         assert [(run.planned_at, run.late) for run in found.runs] == [(planned, False)] * runs
         assert found.cuts == ()
 
@@ -89,7 +89,7 @@ def test_a_little_late_is_on_time_under_every_policy(misfire: Misfire) -> None:
 def test_both_passes_of_a_repeated_time_are_missed_one_by_one() -> None:
     down, back = from_rfc3339("2026-10-24T12:00:00Z"), from_rfc3339("2026-10-26T12:00:00Z")
     found = judge(
-        plan("30 2 * * *", "Europe/Berlin", Repeat.BOTH), catch_up(window_s=10 * 86_400), down, back
+        plan("30 2 * * *", "Europe/Berlin", Repeat.BOTH), catch_up(window_s=10 * 86_400), down, back, back
     )
     assert [to_rfc3339(run.planned_at)[5:16] for run in found.runs] == [
         "10-25T00:30",
@@ -103,7 +103,7 @@ def test_a_bite_bounds_what_is_taken_and_says_how_far_it_reached() -> None:
     taken: list[int] = []
     reached = 0
     while reached < now:
-        found = judge(rate, MisfirePolicy(Misfire.SKIP), reached, now, bite=20)
+        found = judge(rate, MisfirePolicy(Misfire.SKIP), reached, now, now, bite=20)
         taken += [run.planned_at for run in found.runs]
         assert found.accounted_to > reached
         reached = found.accounted_to
@@ -112,7 +112,7 @@ def test_a_bite_bounds_what_is_taken_and_says_how_far_it_reached() -> None:
 
 def test_a_year_of_seconds_is_judged_without_listing_it() -> None:
     year = 365 * 86_400 * SECOND
-    found = judge(RatePlan(1, 0), catch_up(window_s=3600, count=10), 0, year)
+    found = judge(RatePlan(1, 0), catch_up(window_s=3600, count=10), 0, year, year)
     assert len([run for run in found.runs if run.late]) == 10
     assert len(found.runs) + sum(cut.count for cut in found.cuts) == 365 * 86_400
 
@@ -122,6 +122,7 @@ def test_nothing_planned_leaves_nothing_behind() -> None:
         plan("0 0 1 1 *"),
         catch_up(),
         from_rfc3339("2026-02-01T00:00:00Z"),
+        from_rfc3339("2026-03-01T00:00:00Z"),
         from_rfc3339("2026-03-01T00:00:00Z"),
     )
     assert (found.runs, found.cuts) == ((), ())

@@ -148,7 +148,6 @@ CREATE TABLE IF NOT EXISTS deliveries (
     added_at BIGINT NOT NULL,
     visible_at BIGINT NOT NULL,
     deliveries BIGINT NOT NULL,
-    receipt CHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
     PRIMARY KEY (id),
     KEY ix_deliveries_added (subscription_id, added_at),
     KEY ix_deliveries_visible (subscription_id, visible_at, id)

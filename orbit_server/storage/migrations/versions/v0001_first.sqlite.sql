@@ -184,7 +184,6 @@ CREATE TABLE IF NOT EXISTS deliveries (
     added_at INTEGER NOT NULL,
     visible_at INTEGER NOT NULL,
     deliveries INTEGER NOT NULL,
-    receipt TEXT,
     PRIMARY KEY (id)
 )
  WITHOUT ROWID,

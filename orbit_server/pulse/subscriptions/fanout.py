@@ -1,0 +1,191 @@
+"""From stored events to the subscriptions that want them: each event once, in one transaction with its flag.
+
+Events are found by their flag and an index, never by a position in time: an event that commits late is found
+late, and none is passed over. The subscriptions are read after the events and after the namespace's roster
+was touched, so that a subscription gets everything that was stored after it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from orbit_sdk.values.ids import Id, IdSeed
+from orbit_server.pulse.subscriptions.filters import KINDS, Facts, stored_filter
+from orbit_server.storage.tables import deliveries, events, instances, readers, rosters, subscriptions, tasks
+
+__all__ = ["Delivered", "FannedOut", "fan_out"]
+
+BITE: Final = 500
+
+Listener = Callable[[Connection, Sequence[Any], int], int]
+"""Told of the events in the transaction that marks them: (connection, events, now) -> how many it took."""
+
+_E = events.c
+_EVENT = (
+    _E.id,
+    _E.namespace_id,
+    _E.workflow_id,
+    _E.task_id,
+    _E.aggregate_kind,
+    _E.aggregate_id,
+    _E.type,
+    _E.state,
+    _E.occurred_at,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """Hint: a subscription has something new."""
+
+    subscription_id: Id
+
+
+@dataclass(frozen=True, slots=True)
+class FannedOut:
+    """What one bite did. `heard`: what listeners took of it; `more`: it stopped at its bound."""
+
+    events: int = 0
+    delivered: Mapping[Id, int] = field(default_factory=dict)
+    heard: int = 0
+    subscriptions: int = 0
+    more: bool = False
+
+
+def fan_out(conn: Connection, now: int, listeners: Sequence[Listener] = (), bite: int = BITE) -> FannedOut:
+    """Give the oldest events that were not fanned out to those that want them."""
+    found = conn.execute(
+        select(*_EVENT).where(_E.fanned_out == 0).order_by(_E.fanned_out, _E.id).limit(bite)
+    ).all()
+    if not found:
+        return FannedOut()
+    namespaces = sorted({event.namespace_id for event in found})
+    conn.execute(update(rosters).where(rosters.c.id.in_(namespaces)).values(lock_seq=rosters.c.lock_seq + 1))
+    open_ones = conn.execute(
+        select(subscriptions).where(
+            subscriptions.c.namespace_id.in_(namespaces), subscriptions.c.ended_at.is_(None)
+        )
+    ).all()
+    delivered = _deliver(conn, found, open_ones, now) if open_ones else {}
+    heard = sum(listener(conn, found, now) for listener in listeners)
+    conn.execute(update(events).where(_E.id.in_([event.id for event in found])).values(fanned_out=1))
+    return FannedOut(len(found), delivered, heard, len(open_ones), more=len(found) == bite)
+
+
+def _deliver(conn: Connection, found: Sequence[Any], open_ones: Sequence[Any], now: int) -> dict[Id, int]:
+    facts = _facts(conn, found, [stored_filter(one.filter) for one in open_ones])
+    delivered: dict[Id, int] = {}
+    for one in open_ones:
+        wanted = stored_filter(one.filter)
+        mine = [
+            event
+            for event in found
+            if event.namespace_id == one.namespace_id and wanted.wants(facts[event.id])
+        ]
+        if mine:
+            count = _add(conn, one, mine, now)
+            if count:
+                delivered[one.id] = count
+    return delivered
+
+
+def _facts(conn: Connection, found: Sequence[Any], filters: Iterable[Any]) -> dict[Id, Facts]:
+    """What is known of the events; tasks and workflows are only looked at where a filter asks."""
+    filters = list(filters)
+    task_rows: dict[Id, Any] = {}
+    workflow_ids = {event.workflow_id for event in found if event.workflow_id is not None}
+    if any(each.asks_tasks for each in filters):
+        ids = sorted({event.task_id for event in found if event.task_id is not None})
+        query = select(tasks.c.id, tasks.c.queue, tasks.c.handler, tasks.c.instance_id)
+        task_rows = {row.id: row for row in conn.execute(query.where(tasks.c.id.in_(ids)))}
+        workflow_ids |= {row.instance_id for row in task_rows.values() if row.instance_id is not None}
+    definitions: dict[Id, str] = {}
+    if workflow_ids and any(each.asks_workflows for each in filters):
+        query = select(instances.c.id, instances.c.definition_id)
+        rows = conn.execute(query.where(instances.c.id.in_(sorted(workflow_ids))))
+        definitions = {row[0]: row[1] for row in rows}
+    return {event.id: _fact(event, task_rows.get(event.task_id), definitions) for event in found}
+
+
+def _fact(event: Any, task: Any, definitions: Mapping[Id, str]) -> Facts:
+    workflow_id = event.workflow_id if task is None else task.instance_id
+    return Facts(
+        KINDS.get(event.aggregate_kind, event.aggregate_kind),
+        event.type,
+        event.state,
+        None if task is None else task.queue,
+        None if task is None else task.handler,
+        definitions.get(workflow_id) if workflow_id is not None else None,
+    )
+
+
+def _add(conn: Connection, one: Any, mine: Sequence[Any], now: int) -> int:
+    """Add events to a subscription; what its bound has no room for is given up as it says, and counted."""
+    reader = conn.execute(select(readers).where(readers.c.id == one.id)).one()
+    backlog = one.added - reader.acknowledged - reader.expired - reader.dropped
+    room = max(0, one.backlog_max - backlog)
+    taken, dropped = mine, 0
+    changes: dict[str, Any] = {}
+    if len(mine) > room:
+        lost: Sequence[int]
+        if one.when_full == "DROP_NEWEST":
+            taken = mine[:room]
+            lost = [event.occurred_at for event in mine[room:]]
+        else:
+            taken = mine[-one.backlog_max :]
+            over = backlog + len(taken) - one.backlog_max
+            lost = [
+                *(event.occurred_at for event in mine[: -one.backlog_max]),
+                *_drop_oldest(conn, one.id, over),
+            ]
+        dropped = len(lost)
+        if lost:
+            first = min(lost) if one.dropped_first_at is None else min(one.dropped_first_at, *lost)
+            changes = {"dropped_first_at": first, "dropped_last_at": max(one.dropped_last_at or 0, *lost)}
+    rows = [
+        {
+            "id": IdSeed(event.occurred_at, f"{one.id}:{event.id}").nth(0),
+            "subscription_id": one.id,
+            "event_id": event.id,
+            "added_at": now,
+            "visible_at": now,
+            "deliveries": 0,
+        }
+        for event in taken
+    ]
+    if rows:
+        conn.execute(insert(deliveries), rows)
+    conn.execute(
+        update(subscriptions)
+        .where(subscriptions.c.id == one.id)
+        .values(added=one.added + len(rows), dropped=one.dropped + dropped, **changes)
+    )
+    return len(rows)
+
+
+def _drop_oldest(conn: Connection, subscription_id: Id, count: int) -> list[int]:
+    """Give up the oldest; their reader's row is touched first, as by whoever takes from the backlog."""
+    if count <= 0:
+        return []
+    conn.execute(
+        update(readers).where(readers.c.id == subscription_id).values(lock_seq=readers.c.lock_seq + 1)
+    )
+    d = deliveries.c
+    oldest = conn.execute(
+        select(d.id, d.added_at)
+        .where(d.subscription_id == subscription_id)
+        .order_by(d.added_at, d.id)
+        .limit(count)
+    ).all()
+    if not oldest:
+        return []
+    gone = conn.execute(delete(deliveries).where(d.id.in_([row.id for row in oldest]))).rowcount
+    conn.execute(
+        update(readers).where(readers.c.id == bindparam("reader")).values(dropped=readers.c.dropped + gone),
+        {"reader": subscription_id},
+    )
+    return [row.added_at for row in oldest]
