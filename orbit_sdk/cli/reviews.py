@@ -1,4 +1,4 @@
-"""`orbit review list` and `orbit review resolve`."""
+"""`orbit review list`, `show` and `resolve`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import typer
 from orbit_sdk.cli.command import command, group
 from orbit_sdk.cli.connection import Token, Url, WorkflowId, connected, workflow_id
 from orbit_sdk.cli.control import Reason
+from orbit_sdk.cli.forecasts import DryRun, say_forecast
 from orbit_sdk.cli.output import Json, Output
-from orbit_sdk.cli.shapes import items, moment, state_of, wire
+from orbit_sdk.cli.shapes import compact, items, moment, state_of, wire
 from orbit_sdk.cli.values import json_value
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def review_resolve(
     message: Message = None,
     revision: Revision = None,
     operation_id: OperationId = None,
+    dry_run: DryRun = False,
     url: Url = None,
     token: Token = None,
     json: Json = False,
@@ -131,9 +133,13 @@ def review_resolve(
         if revision is None:
             revision = _revision(client, found, step)
         said["expected_revision"] = str(revision)
+        if dry_run:
+            said["dry_run"] = True
         answer = client.reviews.resolve_step(found, step, said, operation_id=operation_id)
     if json:
         out.data(wire(answer))
+    elif answer.forecast is not None:
+        say_forecast(answer.forecast, out)
     else:
         out.line(f"{answer.id}  {state_of(answer)}")
 
@@ -166,4 +172,53 @@ def decision(
     return said
 
 
-review = group("What waits for a person.", review_list, review_resolve)
+@command("orbit review show key:A-17 pay")
+def review_show(
+    workflow: WorkflowId,
+    step: Annotated[str, typer.Argument(metavar="STEP", help="The step in review.", show_default=False)],
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """Show what was tried, what is known, what you may decide, and why not the rest."""
+    out = Output(json=json)
+    with connected(url, token) as client:
+        found = client.reviews.get(workflow_id(client, workflow), step)
+    if json:
+        out.data(wire(found))
+        return
+    out.fields(
+        {
+            "step": found.key,
+            "class": found.review_class,
+            "reason": found.reason,
+            "effect": "may have happened" if found.effect_possible else None,
+            "effect key": found.effect_key,
+            "last value": None if found.result is None else compact(found.result),
+            "failure": None if found.failure is None else compact(found.failure),
+            "guide": found.guide,
+            "attempts left": found.attempts_left,
+            "rounds left": found.rounds_left,
+            "deadline": moment(found.deadline_at),
+        }
+    )
+    out.line()
+    tried = [
+        (item.attempt_no, item.kind, item.outcome or item.state, item.worker, moment(item.started_at))
+        for item in found.attempts
+    ]
+    out.table(("ATTEMPT", "KIND", "OUTCOME", "WORKER", "STARTED"), tried, "nothing was tried")
+    for item in found.evidence:
+        out.line(f"evidence of {moment(item.at)}: {item.kind} {compact(item.body)}", "yellow")
+    out.line()
+    choices = [
+        (item.verdict.lower(), _may(item.allowed, item.needs_proof), item.reason) for item in found.decisions
+    ]
+    out.table(("DECISION", "ALLOWED", "BECAUSE"), choices, "")
+
+
+def _may(allowed: bool, needs_proof: bool) -> str:
+    return "no" if not allowed else "with proof" if needs_proof else "yes"
+
+
+review = group("What waits for a person.", review_list, review_show, review_resolve)

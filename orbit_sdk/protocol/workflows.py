@@ -159,20 +159,73 @@ class Signal(Answer):
     consumed_wait_id: Id | None = None
 
 
+class ForecastStep(Answer):
+    """How one activation would stand. `before` is absent for one that would be opened."""
+
+    key: str
+    activation_no: int
+    before: StepStateName | None = None
+    state: StepStateName
+    reason: str | None = None
+    review_class: str | None = None
+    round: int | None = None
+    due_at: Instant | None = None
+    deadline_at: Instant | None = None
+
+
+class ForecastTask(Answer):
+    """One order to a task: CREATE, CANCEL, LET_GO, HOLD, RELEASE, SETTLE_SUCCEEDED, SETTLE_FAILED."""
+
+    order: str
+    task_id: Id | None = None
+    step_key: str | None = None
+    handler: str | None = None
+    queue: str | None = None
+    effect_key: str | None = None
+    attempts_max: int | None = None
+    total_deadline_at: Instant | None = None
+
+
+class ForecastSignal(Answer):
+    id: Id
+    signal: str
+    state: str
+
+
+class Forecast(Answer):
+    """What would follow: the answer to `dry_run`. Nothing was stored, and the operation id is still free."""
+
+    state: WorkflowState
+    paused: bool
+    cancel_requested: bool
+    ends: bool
+    steps: list[ForecastStep] = []
+    tasks: list[ForecastTask] = []
+    signals: list[ForecastSignal] = []
+    effects_kept: list[str] = []
+    error: WorkflowError | None = None
+
+
 class Control(Request):
-    """Pause, resume, cancel. The Idempotency-Key is the operation id. A cancel may leave the version out."""
+    """Pause, resume, cancel. The Idempotency-Key is the operation id. A cancel may leave the version out.
+    `dry_run` answers what would follow and does nothing.
+    """
 
     expected_control_version: Counter | None = None
     reason: Reason
+    dry_run: bool = False
 
 
 class ControlResult(Answer):
     workflow: Workflow
     effects_kept: list[str] = []
+    forecast: Forecast | None = None
 
 
 class DecideReview(Request):
-    """A person's decision on a step in review; the Idempotency-Key is the operation id."""
+    """A person's decision on a step in review; the Idempotency-Key is the operation id. `dry_run` answers
+    what would follow and does nothing.
+    """
 
     verdict: Literal["SUCCEEDED", "FAILED", "RERUN"]
     expected_revision: Counter
@@ -182,6 +235,13 @@ class DecideReview(Request):
     result: JsonValue = None
     code: str | None = None
     message: str | None = None
+    dry_run: bool = False
+
+
+class ReviewResult(Workflow):
+    """The workflow after a decision on one of its steps."""
+
+    forecast: Forecast | None = None
 
 
 class ReviewItem(Answer):

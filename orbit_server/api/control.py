@@ -9,6 +9,7 @@ from orbit_sdk.values.json_strict import Json
 from orbit_server.api.call import Call
 from orbit_server.api.routes import Handler, Route
 from orbit_server.weave.control.commands import Action, ControlWorkflow
+from orbit_server.weave.rehearsal.commands import Rehearse
 from orbit_server.weave.service import send
 
 
@@ -21,21 +22,19 @@ def _handler(action: Action) -> Handler:
             "reason": body.reason,
             "workflow_id": instance_id,
         }
-        return await send(
-            call.server.database,
-            call.server.weave,
-            ControlWorkflow(
-                key=call.command_key(f"workflow.{action.value}", meaning),
-                action=action,
-                instance_id=instance_id,
-                namespace_id=call.namespace_id,
-                expected_control_version=body.expected_control_version,
-                actor=call.principal.actor,
-                reason=body.reason,
-                seed=call.seed(),
-                weave=call.server.weave,
-            ),
+        command = ControlWorkflow(
+            key=call.command_key(f"workflow.{action.value}", meaning),
+            action=action,
+            instance_id=instance_id,
+            namespace_id=call.namespace_id,
+            expected_control_version=body.expected_control_version,
+            actor=call.principal.actor,
+            reason=body.reason,
+            seed=call.seed(),
+            weave=call.server.weave,
         )
+        chosen = Rehearse(command) if body.dry_run else command
+        return await send(call.server.database, call.server.weave, chosen)
 
     return control
 

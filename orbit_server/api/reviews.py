@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from orbit_sdk.definition.nodes import PollNode, TaskNode
+from orbit_sdk.definition.nodes import PollNode, TaskNode, WaitNode
 from orbit_sdk.engine.commands import Verdict
+from orbit_sdk.engine.refs import effect_key
+from orbit_sdk.errors import NotFound
 from orbit_sdk.protocol.common import Page
-from orbit_sdk.protocol.workflows import DecideReview, ReviewItem, Workflow
+from orbit_sdk.protocol.reviews import ReviewDetail
+from orbit_sdk.protocol.workflows import DecideReview, ReviewItem, ReviewResult
 from orbit_sdk.values.instants import to_rfc3339
 from orbit_sdk.values.json_strict import Json
 from orbit_server.api.call import Call
+from orbit_server.api.masking import hidden, masks_of, shown
 from orbit_server.api.query import PAGING, name_filter, one_of
 from orbit_server.api.routes import Route
-from orbit_server.pulse.tasks.queries import TaskFilter, list_tasks
-from orbit_server.pulse.tasks.records import Task
+from orbit_server.api.task_views import attempt_view, evidence_view
+from orbit_server.api.workflows import compiled_of, present, step_item
+from orbit_server.pulse.tasks.queries import TaskFilter, attempts_of, evidence_of, list_tasks
+from orbit_server.pulse.tasks.records import Attempt, Evidence, Task
 from orbit_server.weave.definitions.catalog import Compiled
+from orbit_server.weave.instances import history
+from orbit_server.weave.instances import queries as instances
+from orbit_server.weave.instances.queries import StepFacts
+from orbit_server.weave.rehearsal.commands import Rehearse
 from orbit_server.weave.reviews import queries
 from orbit_server.weave.reviews.commands import ResolveStep
+from orbit_server.weave.reviews.examine import ExamineReview
 from orbit_server.weave.reviews.queries import StepReview
 from orbit_server.weave.service import send
+from orbit_server.weave.state.rows import InstanceRow
 
 _STEP: Final = "STEP"
 _TASK: Final = "TASK"
 _CLASSES: Final = ("UNKNOWN", "DEFINITE", "EXPIRED", "TIMEOUT", "UNMAPPED", "ENGINE_ERROR")
 """`ReviewClass`, as written."""
+
+_TASKS_SHOWN: Final = 5
+"""Of so many tasks of a step the attempts are shown with its review."""
 
 Found = StepReview | Task
 
@@ -108,13 +124,12 @@ def _step_item(row: StepReview, compiled: Compiled) -> dict[str, Any]:
     }
     if isinstance(node, TaskNode | PollNode):
         view["handler"] = node.handler.partition("@")[0]
-        if node.review is not None:
-            view["guide"] = node.review.guide
+    if isinstance(node, TaskNode | PollNode | WaitNode) and node.review is not None:
+        view["guide"] = node.review.guide
     return view
 
 
-async def _decide(call: Call) -> Any:
-    body: DecideReview = call.body
+def _command(call: Call, body: DecideReview) -> ResolveStep:
     instance_id, step_key = call.path["workflow_id"], call.path["step_key"]
     meaning: Json = {
         "basis": body.basis,
@@ -128,27 +143,96 @@ async def _decide(call: Call) -> Any:
         "verdict": body.verdict,
         "workflow_id": instance_id,
     }
-    return await send(
-        call.server.database,
-        call.server.weave,
-        ResolveStep(
-            key=call.command_key("workflow.review", meaning),
-            instance_id=instance_id,
-            namespace_id=call.namespace_id,
-            step_key=step_key,
-            verdict=Verdict(body.verdict),
-            expected_revision=body.expected_revision,
-            actor=call.principal.actor,
-            reason=body.reason,
-            basis=body.basis,
-            seed=call.seed(),
-            weave=call.server.weave,
-            evidence=body.evidence,
-            result=body.result,
-            code=body.code,
-            message=body.message,
-        ),
+    return ResolveStep(
+        key=call.command_key("workflow.review", meaning),
+        instance_id=instance_id,
+        namespace_id=call.namespace_id,
+        step_key=step_key,
+        verdict=Verdict(body.verdict),
+        expected_revision=body.expected_revision,
+        actor=call.principal.actor,
+        reason=body.reason,
+        basis=body.basis,
+        seed=call.seed(),
+        weave=call.server.weave,
+        evidence=body.evidence,
+        result=body.result,
+        code=body.code,
+        message=body.message,
     )
+
+
+async def _decide(call: Call) -> Any:
+    body: DecideReview = call.body
+    command = _command(call, body)
+    chosen = Rehearse(command) if body.dry_run else command
+    return await send(call.server.database, call.server.weave, chosen)
+
+
+async def _get_review(call: Call) -> Any:
+    """The step, what was tried for it, what came late, and what may be decided."""
+    instance_id, step_key = call.path["workflow_id"], call.path["step_key"]
+
+    def read(conn: Connection) -> _Case | None:
+        head = instances.head(conn, call.namespace_id, instance_id)
+        facts = None if head is None else instances.step(conn, instance_id, step_key)
+        if head is None or facts is None or facts.row.state != "NEEDS_REVIEW":
+            return None
+        tasks = [item.task_id for item in history.rounds(conn, instance_id, step_key, None, _TASKS_SHOWN)]
+        return _Case(
+            head,
+            facts,
+            [attempt for task_id in tasks for attempt in reversed(attempts_of(conn, task_id))],
+            [found for task_id in tasks for found in evidence_of(conn, task_id)],
+        )
+
+    case = await call.server.database.read(read)
+    if case is None:
+        raise NotFound("no such review")
+    asked = _command(
+        call, DecideReview(verdict="FAILED", expected_revision=0, reason="asked only", basis="PROVEN")
+    )
+    examined = await send(call.server.database, call.server.weave, ExamineReview(asked))
+    return _case(call, case, await compiled_of(call, case.head)) | dict(examined)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What is stored about a step in review; attempts newest first."""
+
+    head: InstanceRow
+    facts: StepFacts
+    attempts: list[Attempt]
+    evidence: list[Evidence]
+
+
+def _case(call: Call, case: _Case, compiled: Compiled) -> dict[str, Any]:
+    row = case.facts.row
+    reads = call.principal.allows("payloads:read")
+    node = compiled.definition.nodes[row.step_key]
+    guide = None
+    if isinstance(node, TaskNode | PollNode | WaitNode) and node.review is not None:
+        guide = node.review.guide
+    view: dict[str, Any] = step_item(case.facts, compiled)
+    view |= {
+        "workflow_id": row.instance_id,
+        "paused": case.head.paused,
+        "cancel_requested": case.head.cancel_requested,
+        "effect_possible": row.effect_possible,
+        "attempts": [attempt_view(found, reads=reads) for found in case.attempts],
+        "evidence": [evidence_view(found, reads=reads) for found in case.evidence],
+    }
+    result, failure = case.facts.result, case.facts.failure
+    values = {
+        "business_key": case.head.business_key,
+        "guide": guide,
+        "effect_key": effect_key(case.head.effect_root, row.step_key, row.round)
+        if isinstance(node, TaskNode | PollNode)
+        else None,
+        "result": shown(result) if reads else masks_of(compiled).result(row.step_key, result),
+        "failure": shown(failure) if reads else hidden(failure),
+    }
+    return view | present(values)
 
 
 ROUTES = (
@@ -156,11 +240,19 @@ ROUTES = (
         "POST",
         "/v1/workflows/{workflow_id}/reviews/{step_key}",
         "workflows:recover",
-        Workflow,
+        ReviewResult,
         _decide,
-        "Decide on a step in review",
+        "Decide on a step in review, or ask what would follow",
         body=DecideReview,
         idempotency="required",
+    ),
+    Route(
+        "GET",
+        "/v1/workflows/{workflow_id}/reviews/{step_key}",
+        "workflows:read",
+        ReviewDetail,
+        _get_review,
+        "Read a step in review: what was tried, what is known, what may be decided and why not the rest",
     ),
     Route(
         "GET",

@@ -94,7 +94,7 @@ async def list_attempts(call: Call) -> Any:
     newest = [row for row in reversed(rows) if after is None or row.generation < after[0]]
     reads = call.principal.allows("payloads:read")
     return paging.page(
-        newest[: paging.take], lambda row: _attempt(row, reads=reads), lambda row: (row.generation,)
+        newest[: paging.take], lambda row: attempt_view(row, reads=reads), lambda row: (row.generation,)
     )
 
 
@@ -154,11 +154,12 @@ def _detail(
     if result is not None and result.error is not None:
         error = orjson.loads(result.error)
         view["error"] = _present({"code": error.get("code"), "message": error.get("message")})
-    view["evidence"] = [_evidence(found, reads=reads) for found in evidence]
+    view["evidence"] = [evidence_view(found, reads=reads) for found in evidence]
     return view
 
 
-def _evidence(found: Evidence, *, reads: bool) -> dict[str, Any]:
+def evidence_view(found: Evidence, *, reads: bool) -> dict[str, Any]:
+    """A piece of evidence (`protocol.tasks.Evidence`)."""
     view: dict[str, Any] = {
         "id": found.id,
         "kind": found.kind,
@@ -169,7 +170,8 @@ def _evidence(found: Evidence, *, reads: bool) -> dict[str, Any]:
     return view | _present({"attempt_id": found.attempt_id, "body": body})
 
 
-def _attempt(row: Attempt, *, reads: bool) -> dict[str, Any]:
+def attempt_view(row: Attempt, *, reads: bool) -> dict[str, Any]:
+    """An attempt (`protocol.tasks.Attempt`)."""
     view: dict[str, Any] = {
         "id": row.id,
         "attempt_no": row.attempt_no,

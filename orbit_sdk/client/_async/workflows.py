@@ -161,9 +161,14 @@ class AsyncWorkflows:
         reason: str,
         expected_control_version: int | None = None,
         operation_id: str | None = None,
+        dry_run: bool = False,
     ) -> ControlResult:
-        """Stop what has not started, ask what runs, and wait for the truth. What was done stays done."""
-        return await self._control("cancel", workflow_id, reason, expected_control_version, operation_id)
+        """Stop what has not started, ask what runs, and wait for the truth. What was done stays done.
+
+        With `dry_run` nothing is done; `forecast` in the answer says what would follow.
+        """
+        body = control_body(reason, expected_control_version, dry_run)
+        return await self._control("cancel", workflow_id, body, operation_id)
 
     async def pause(
         self,
@@ -172,9 +177,11 @@ class AsyncWorkflows:
         reason: str,
         expected_control_version: int | None = None,
         operation_id: str | None = None,
+        dry_run: bool = False,
     ) -> ControlResult:
         """Start nothing new; clocks run on, results and signals are kept."""
-        return await self._control("pause", workflow_id, reason, expected_control_version, operation_id)
+        body = control_body(reason, expected_control_version, dry_run)
+        return await self._control("pause", workflow_id, body, operation_id)
 
     async def resume(
         self,
@@ -183,16 +190,15 @@ class AsyncWorkflows:
         reason: str,
         expected_control_version: int | None = None,
         operation_id: str | None = None,
+        dry_run: bool = False,
     ) -> ControlResult:
         """Lift the pause, and nothing else."""
-        return await self._control("resume", workflow_id, reason, expected_control_version, operation_id)
+        body = control_body(reason, expected_control_version, dry_run)
+        return await self._control("resume", workflow_id, body, operation_id)
 
     async def _control(
-        self, action: str, workflow_id: str, reason: str, expected: int | None, operation_id: str | None
+        self, action: str, workflow_id: str, body: dict[str, Any], operation_id: str | None
     ) -> ControlResult:
-        body: dict[str, Any] = {"reason": reason}
-        if expected is not None:
-            body["expected_control_version"] = str(expected)
         call = Call("POST", f"/v1/workflows/{workflow_id}/{action}", body=body, key=operation_id or new_key())
         found = parse(ControlResult, await self._transport.call(call))
         check_same(found.workflow.id, workflow_id, "workflow")
@@ -217,6 +223,16 @@ class AsyncWorkflows:
         found = parse(EventDetail, await self._transport.call(Call("GET", path)))
         check_event_detail(found, workflow_id, event_id)
         return found
+
+
+def control_body(reason: str, expected: int | None, dry_run: bool) -> dict[str, Any]:
+    """The body of a control; with `dry_run` the server tells what would follow and does nothing."""
+    body: dict[str, Any] = {"reason": reason}
+    if expected is not None:
+        body["expected_control_version"] = str(expected)
+    if dry_run:
+        body["dry_run"] = True
+    return body
 
 
 def start_body(

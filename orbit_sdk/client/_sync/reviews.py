@@ -10,7 +10,8 @@ from orbit_sdk.client._sync.pages import each, parse
 from orbit_sdk.client._sync.transport import SyncTransport
 from orbit_sdk.client.checks import check_same
 from orbit_sdk.client.wire import Call, new_key
-from orbit_sdk.protocol.workflows import ReviewItem, Workflow
+from orbit_sdk.protocol.reviews import ReviewDetail
+from orbit_sdk.protocol.workflows import ReviewItem, ReviewResult
 
 
 class SyncReviews:
@@ -23,6 +24,13 @@ class SyncReviews:
         """Steps and standalone tasks in review, newest first."""
         return each(self._transport, "/v1/reviews", ReviewItem, {"kind": kind, "review_class": review_class})
 
+    def get(self, workflow_id: str, step_key: str) -> ReviewDetail:
+        """A step in review: what was tried, what is known, what may be decided and why not the rest."""
+        path = f"/v1/workflows/{workflow_id}/reviews/{step_key}"
+        found = parse(ReviewDetail, self._transport.call(Call("GET", path)))
+        check_same(found.workflow_id, workflow_id, "workflow")
+        return found
+
     def resolve_step(
         self,
         workflow_id: str,
@@ -30,10 +38,13 @@ class SyncReviews:
         decision: Mapping[str, Any],
         *,
         operation_id: str | None = None,
-    ) -> Workflow:
-        """Decide on a step; `decision` has the fields of `protocol.workflows.DecideReview`."""
+    ) -> ReviewResult:
+        """Decide on a step; `decision` has the fields of `protocol.workflows.DecideReview`.
+
+        With `"dry_run": True` nothing is done; `forecast` in the answer says what would follow.
+        """
         path = f"/v1/workflows/{workflow_id}/reviews/{step_key}"
         call = Call("POST", path, body=dict(decision), key=operation_id or new_key())
-        found = parse(Workflow, self._transport.call(call))
+        found = parse(ReviewResult, self._transport.call(call))
         check_same(found.id, workflow_id, "workflow")
         return found

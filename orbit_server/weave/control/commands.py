@@ -78,10 +78,15 @@ class ControlWorkflow:
             {HISTORY.name: [row.id]} if self.action is Action.CANCEL else {},
         )
 
-    def decide(self, book: Book) -> Outcome[Mapping[str, Json]]:
+    def consider(self, book: Book) -> Decision | Refused | MissingRows:
+        """What the engine decides now; nothing is written."""
         row = head_of(book, self.instance_id, self.namespace_id)
         done = whole_history(book, row.id) if self.action is Action.CANCEL else {}
-        answer = engine_outcome(book, self.weave, row, self._order(book, row), done)
+        return engine_outcome(book, self.weave, row, self._order(book, row), done)
+
+    def decide(self, book: Book) -> Outcome[Mapping[str, Json]]:
+        row = head_of(book, self.instance_id, self.namespace_id)
+        answer = self.consider(book)
         if isinstance(answer, Refused | MissingRows):
             return answer
         audit_id = self.seed.nth(1_000_000)

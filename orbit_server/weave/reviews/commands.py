@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orbit_sdk.engine.commands import DecideReview, Verdict
+from orbit_sdk.engine.decision import Decision
 from orbit_sdk.engine.state import Step
 from orbit_sdk.errors import Detail, FailedPrecondition, InvalidArgument, NotFound
 from orbit_sdk.values.canonical import digest
@@ -78,7 +79,8 @@ class ResolveStep:
             task_needs(step.task_id for step in steps.values() if step.task_id is not None),
         )
 
-    def decide(self, book: Book) -> Outcome[Mapping[str, Json]]:
+    def consider(self, book: Book) -> Decision | Refused | MissingRows:
+        """What the engine decides now; nothing is written."""
         row = head_of(book, self.instance_id, self.namespace_id)
         step = live_steps(book, row.id).get(self.step_key)
         if step is None:
@@ -86,9 +88,14 @@ class ResolveStep:
                 raise FailedPrecondition(f"the step {self.step_key} waits for no decision")
             raise NotFound("no such step")
         self._check(row.definition_key)
-        answer = engine_outcome(book, self.weave, row, self._order(book, step))
+        return engine_outcome(book, self.weave, row, self._order(book, step))
+
+    def decide(self, book: Book) -> Outcome[Mapping[str, Json]]:
+        answer = self.consider(book)
         if isinstance(answer, Refused | MissingRows):
             return answer
+        row = head_of(book, self.instance_id, self.namespace_id)
+        step = live_steps(book, row.id)[self.step_key]
         audit_id = self.seed.nth(1_000_000)
         head = apply_decision(
             book,

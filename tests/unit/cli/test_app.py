@@ -21,7 +21,7 @@ from tests.unit.cli.apps import PAYMENT, write
 Run = Callable[..., Any]
 GROUPS = {
     "task": ("submit", "show", "list", "cancel", "resolve"),
-    "review": ("list", "resolve"),
+    "review": ("list", "show", "resolve"),
     "schedule": ("preview",),
     "wait": ("list", "answer"),
 }

@@ -1,0 +1,1 @@
+"""What would follow: commands decided on a book that is rolled back."""
