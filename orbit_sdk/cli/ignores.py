@@ -44,6 +44,8 @@ class Ignores:
     def kept(self, findings: Sequence[Finding], workflow: Workflow[Any, Any] | None) -> tuple[Finding, ...]:
         """The findings that no comment accepts."""
         heads = () if workflow is None else _head(workflow)
+        for file, _ in heads:
+            self._of(file)  # a file without findings may hold comments that nothing needs
         return tuple(found for found in findings if not self._accepts(found, heads))
 
     def findings(self) -> Iterator[Finding]:

@@ -475,6 +475,41 @@ def test_a_budget_that_grew_is_refused(orbit: Run, repository: Path) -> None:
     assert orbit("budget", "--against", "none.json").exit_code == 1
 
 
+def test_targets_and_all_are_not_given_together(orbit: Run, repository: Path) -> None:
+    assert orbit("compile", "--all", "shop.py").exit_code == 2
+    configure(repository, 'paths = ["shop.py"]')
+    assert orbit("compile", "--all").exit_code == 2
+    assert orbit("compile", "--all", "--output", "elsewhere").exit_code == 0
+
+
+def test_a_configuration_is_found_from_a_folder_below(
+    orbit: Run, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = repository / "below"
+    below.mkdir()
+    (below / "pyproject.toml").write_text("[tool.other]", encoding="utf-8")
+    monkeypatch.chdir(below)
+    assert "orders.payment version 1" in orbit("check").output
+
+
+def test_without_an_output_folder_the_whole_revision_is_searched(orbit: Run, repository: Path) -> None:
+    (repository / "odd.json").write_text('{"schema_version": 1, "nodes": {}}', encoding="utf-8")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "odd")
+    configure(repository, 'paths = ["shop.py"]')
+    write(repository, shop=CHANGED)
+    assert "error[VERSION_TAKEN]" in orbit("check", "--against", "git:HEAD").output
+
+
+def test_what_does_not_compile_is_told_although_only_changes_are_asked_for(
+    orbit: Run, repository: Path
+) -> None:
+    write(repository, shop=MISSPELT)
+    result = orbit("check", "--changed", "--against", "git:HEAD")
+    assert result.exit_code == 1
+    assert "error[NO_FIELD]" in result.output
+
+
 # Pictures
 
 
@@ -497,9 +532,30 @@ def test_a_picture_shows_an_instance_from_a_file(orbit: Run, folder: Path) -> No
     (folder / "odd.json").write_text("{}", encoding="utf-8")
     assert orbit("graph", "shop.py", "--state", "odd.json").exit_code == 1
     assert orbit("graph", "shop.py", "--state", "now.json", "--format", "mermaid").exit_code == 2
+    write(folder, text=COUNT)
+    assert orbit("graph", "shop.py", "text.py").exit_code == 2
+    items = json.loads(orbit("graph", "shop.py", "text.py", "--json").stdout)["items"]
+    assert [each["name"] for each in items] == ["orders.payment.v1", "texts.length.v2"]
 
 
 # Hooks and documentation
+
+CI_PAGE = (ROOT / "docs" / "how-to" / "ci.md").read_text("utf-8")
+OWN = re.findall(r"^### ([A-Z_]+)\n.+?```\{code-block\} python\n(.+?)```", CI_PAGE, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize(("code", "example"), OWN, ids=[code for code, _ in OWN])
+def test_the_example_of_a_code_of_the_command_gives_it(
+    orbit: Run, folder: Path, code: str, example: str
+) -> None:
+    write(folder, app=example)
+    assert codes(orbit("check", "app.py", "--json")) == [code]
+
+
+def test_the_page_names_every_code_of_the_command() -> None:
+    sources = "".join(path.read_text("utf-8") for path in (ROOT / "orbit_sdk" / "cli").glob("*.py"))
+    named = set(re.findall(r'Finding\("([A-Z_]+)"|code="([A-Z_]+)"', sources))
+    assert {code for pair in named for code in pair if code} == {code for code, _ in OWN}
 
 
 def test_the_documented_configuration_and_pipelines_can_be_read(orbit: Run, folder: Path) -> None:
