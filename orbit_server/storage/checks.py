@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from orbit_sdk.errors import Unavailable
 from orbit_server.clock import Clock
 from orbit_server.storage.dialects import mysql_now
-from orbit_server.storage.migrations.state import SchemaState, state_of
+from orbit_server.storage.migrations.state import SchemaState, different, state_of
 from orbit_server.storage.settings import StorageSettings
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,10 @@ _VARIABLES = (
 
 def check_schema(conn: Connection) -> None:
     """Raises Unavailable unless the schema is exactly the present one."""
-    reason = _REASONS.get(state_of(conn))
+    state = state_of(conn)
+    if state is SchemaState.DIFFERENT:
+        raise different(conn)
+    reason = _REASONS.get(state)
     if reason is not None:
         raise Unavailable(reason)
 

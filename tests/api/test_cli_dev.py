@@ -6,10 +6,11 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -266,6 +267,21 @@ def test_a_second_run_in_the_same_folder_is_told_that_the_data_is_in_use(shop: S
         assert "the server did not start" in told
         assert "in use by process" in told
         assert shop.json("list") == {"items": []}
+
+
+def test_a_schema_that_no_migration_mends_is_refused_with_the_way_out(shop: Shop) -> None:
+    (shop.folder / ".orbit").mkdir()
+    file = shop.folder / ".orbit" / "orbit.db"
+    where = ("--database", f"sqlite:///{file}")
+    shop.run("migrate", *where)
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("DROP TABLE tasks")
+    told = shop.run("migrate", *where, code=3)
+    assert "cannot mend" in told
+    assert "the table tasks is missing" in told
+    told = shop.run("dev", "--port", "0", code=3)
+    assert "orbit migrate" not in told
+    assert f"{file}: move it away" in told
 
 
 def test_findings_stop_it_before_anything_is_published(shop: Shop) -> None:

@@ -103,10 +103,31 @@ def test_an_interrupted_migration_is_seen_and_finished_by_running_it_again(datab
     assert schema_state(database_url) is SchemaState.CURRENT
 
 
-def test_a_table_that_vanished_is_half_a_schema(database_url: str) -> None:
+@pytest.mark.parametrize(
+    ("break_it", "said"),
+    [
+        ("DROP TABLE tasks", "the table tasks is missing"),
+        ("ALTER TABLE tasks DROP COLUMN can_verify", "the column tasks.can_verify is missing"),
+        ("ALTER TABLE tasks ADD COLUMN colour INTEGER", "the column tasks.colour is unknown"),
+    ],
+)
+def test_a_schema_that_is_not_what_its_version_names_is_told_and_not_called_migrated(
+    database_url: str, break_it: str, said: str
+) -> None:
     migrate(database_url)
-    run(database_url, "DROP TABLE tasks")
+    run(database_url, break_it)
+    assert schema_state(database_url) is SchemaState.DIFFERENT
+    with pytest.raises(Unavailable, match="cannot mend") as refused:
+        migrate(database_url)
+    assert [(detail.field, detail.reason) for detail in refused.value.details] == [("schema", said)]
+
+
+def test_a_step_that_leaves_other_tables_than_declared_is_no_success(database_url: str) -> None:
+    run(database_url, "CREATE TABLE instance_inputs (instance_id INTEGER PRIMARY KEY)")
     assert schema_state(database_url) is SchemaState.HALF_APPLIED
+    with pytest.raises(Unavailable) as refused:
+        migrate(database_url)
+    assert refused.value.details
 
 
 def test_the_schema_of_another_release_is_left_alone(database_url: str) -> None:
@@ -122,7 +143,8 @@ def test_the_schema_of_another_release_is_left_alone(database_url: str) -> None:
     [
         ([], "no schema yet"),
         ([f"UPDATE {VERSION_TABLE} SET version_num = 'zzzz'"], "does not know"),
-        (["DROP TABLE tasks"], "interrupted"),
+        ([f"DELETE FROM {VERSION_TABLE}"], "interrupted; run orbit migrate"),
+        (["DROP TABLE tasks"], "cannot mend"),
     ],
 )
 async def test_a_server_refuses_a_schema_that_is_not_the_present_one(

@@ -16,7 +16,7 @@ from orbit_sdk.cli.dev.children import Child, Children
 from orbit_sdk.cli.profile import FOLDER, Profile, read_profile, write_profile
 from orbit_sdk.cli.publish import publish_one
 from orbit_sdk.cli.sources import Loaded
-from orbit_sdk.errors import Unavailable
+from orbit_sdk.errors import Detail, Unavailable
 
 __all__ = ["DevOptions", "Session", "data_folder"]
 
@@ -112,7 +112,7 @@ class Session:
         assert self._server is not None
         said = self._server.said(_START_S)
         if isinstance(said, dict) and "error" in said:
-            raise Unavailable(f"the server did not start: {said['error']['message']}")
+            raise self._refused(said["error"])
         if not isinstance(said, dict) or "url" not in said:
             raise Unavailable(self._why("the server did not start"))
         self.url = str(said["url"])
@@ -167,6 +167,13 @@ class Session:
             began = time.monotonic()
             worker.stop(0, lambda: True)
             worker.start()
+
+    def _refused(self, error: dict[str, Any]) -> Unavailable:
+        message = f"the server did not start: {error['message']}"
+        details = [Detail(item["field"], item["reason"]) for item in error.get("details", ())]
+        if any(detail.field == "schema" for detail in details):
+            message += f" (this folder's database is {self.data.database}: move it away to begin anew)"
+        return Unavailable(message, details)
 
     def _why(self, what: str) -> str:
         words = self._server.last_words() if self._server is not None else ""
