@@ -134,9 +134,10 @@ def _of_json(path: Path) -> Source:
     file = str(path)
     try:
         data = path.read_bytes()
-        definition = read_definition(data)
     except OSError as error:
         return _failed(file, Finding("IMPORT", ERROR, f"cannot be read: {error.strerror}", None, file))
+    try:
+        definition = read_definition(data)
     except (InvalidArgument, PayloadTooLarge) as error:
         return _failed(file, *of_form(error, file, _text_of(data)))
     found = check_definition(definition)
