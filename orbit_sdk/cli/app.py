@@ -33,13 +33,15 @@ COMMANDS: Final[dict[str, Command]] = {
     "budget": Command("orbit_sdk.cli.budget", "budget", _OFFLINE),
     "graph": Command("orbit_sdk.cli.graph", "graph", _OFFLINE),
     "dev": Command("orbit_sdk.cli.dev.command", "dev", _RUN),
-    "worker": Command("orbit_sdk.cli.worker", "worker", _RUN),
+    "worker": Command("orbit_sdk.cli.workers", "worker", _RUN),
     "publish": Command("orbit_sdk.cli.publish", "publish", _USE),
     "start": Command("orbit_sdk.cli.start", "start", _USE),
     "watch": Command("orbit_sdk.cli.watch", "watch", _USE),
     "list": Command("orbit_sdk.cli.workflows", "list_", _USE),
     "show": Command("orbit_sdk.cli.workflows", "show", _USE),
     "events": Command("orbit_sdk.cli.events", "events", _USE),
+    "stuck": Command("orbit_sdk.cli.stuck", "stuck", _USE),
+    "why": Command("orbit_sdk.cli.why", "why", _USE),
     "audit": Command("orbit_sdk.cli.audit", "audit", _USE),
     "signal": Command("orbit_sdk.cli.signals", "signal", _USE),
     "wait": Command("orbit_sdk.cli.waits", "wait", _USE),
@@ -48,7 +50,10 @@ COMMANDS: Final[dict[str, Command]] = {
     "cancel": Command("orbit_sdk.cli.control", "cancel", _USE),
     "review": Command("orbit_sdk.cli.reviews", "review", _USE),
     "task": Command("orbit_sdk.cli.tasks", "task", _USE),
+    "queue": Command("orbit_sdk.cli.queues", "queue", _USE),
+    "why": Command("orbit_sdk.cli.why", "why", _USE),
     "schedule": Command("orbit_sdk.cli.schedules", "schedule", _USE),
+    "subscription": Command("orbit_sdk.cli.subscriptions", "subscription", _USE),
 }
 
 

@@ -46,6 +46,18 @@ class Revoke(Request):
     reason: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
+class BlockBuild(Request):
+    """Whose workers get no work any more, or again."""
+
+    build: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+
+
+class BuildState(Answer):
+    build: str
+    blocked: bool
+
+
 class WorkerSession(Answer):
     """One connection of a worker; `closed_at` is set once it ended."""
 
@@ -59,6 +71,8 @@ class WorkerSession(Answer):
     connected_at: Instant
     seen_at: Instant
     closed_at: Instant | None = None
+    blocked: bool = False
+    """Its build gets no work."""
 
 
 class Healthy(Answer):

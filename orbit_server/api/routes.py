@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from orbit_sdk.errors import InvalidArgument
 from orbit_sdk.values.ids import is_id
-from orbit_sdk.values.names import NAME_PATTERN, STEP_KEY_PATTERN, is_name, is_step_key
+from orbit_sdk.values.names import NAME_PATTERN, STEP_KEY_PATTERN, is_name, is_queue_name, is_step_key
 from orbit_server.api.call import Call
 from orbit_server.api.query import Parameter
 
@@ -93,6 +93,14 @@ PATH_PARAMETERS: Final[dict[str, PathParameter]] = {
     "signal_id": _ID,
     "wait_id": _ID,
     "credential_id": _ID,
+    "queue": PathParameter(
+        {"type": "string", "pattern": NAME_PATTERN, "maxLength": 128},
+        _text(is_queue_name, "must be a queue's name"),
+    ),
+    "schedule_id": _ID,
+    "subscription": PathParameter(
+        {"type": "string", "pattern": NAME_PATTERN, "maxLength": 128}, _text(is_name, "must be a name")
+    ),
     "definition_id": PathParameter(
         {"type": "string", "pattern": NAME_PATTERN, "maxLength": 128}, _text(is_name, "must be a name")
     ),

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from orbit_sdk.values.ids import Id
+from orbit_server.api.arrivals import Arrivals
 from orbit_server.api.waiting import Movements
 from orbit_server.clock import Clock
 from orbit_server.platform.authenticator import Authenticator
 from orbit_server.platform.hints import Hints
+from orbit_server.pulse.limits.known import KnownLimits
 from orbit_server.settings import Settings
 from orbit_server.storage.database import Database
 from orbit_server.weave.state.running import Weave
@@ -63,6 +65,8 @@ class Server:
     weave: Weave
     hints: Hints
     movements: Movements
+    limits: KnownLimits
+    arrivals: Arrivals
     node_id: Id
     secret: bytes
     """The same on every node of a database; it only makes cursors of one database unfit for another."""

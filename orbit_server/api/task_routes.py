@@ -13,11 +13,13 @@ from orbit_sdk.protocol.tasks import (
     Task,
 )
 from orbit_sdk.protocol.tasks import TaskDetail as Detail
+from orbit_sdk.protocol.why import Why
 from orbit_sdk.protocol.workflows import BatchResult
 from orbit_server.api import tasks
 from orbit_server.api.query import PAGING, handler_filter, id_filter, one_of, queue_filter, text_filter
 from orbit_server.api.routes import Route
 from orbit_server.api.task_views import TASK_STATES, get_task, list_attempts, list_tasks
+from orbit_server.api.why import why
 from orbit_server.pulse.tasks.lifecycle import ReviewClass
 
 ROUTES = (
@@ -70,6 +72,14 @@ ROUTES = (
         list_attempts,
         "List the attempts of a task, newest first",
         query=PAGING,
+    ),
+    Route(
+        "GET",
+        "/v1/tasks/{task_id}/why",
+        "tasks:read",
+        Why,
+        why,
+        "Say what a task waits for, and what happens next by itself",
     ),
     Route(
         "POST",

@@ -76,6 +76,7 @@ def _submit_command(call: Call, body: SubmitTask, key: str | None = None) -> Sub
         delay_ms=body.delay_ms,
         start_within_ms=body.start_within_ms,
         total_timeout_ms=body.total_timeout_ms,
+        limits=call.server.limits.of_backlog((call.namespace_id, body.queue)),
     )
 
 

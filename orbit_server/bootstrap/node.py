@@ -14,6 +14,7 @@ from typing import Any, Final
 from orbit_sdk.engine.commands import EngineLimits
 from orbit_sdk.errors import OrbitError
 from orbit_server.api.app import OrbitApp, create_app
+from orbit_server.api.arrivals import Arrivals
 from orbit_server.api.metrics import describe
 from orbit_server.api.server import Sample, Server
 from orbit_server.api.waiting import Movements
@@ -25,14 +26,17 @@ from orbit_server.gateway import (
     GatewaySettings,
     gateway_blueprint,
 )
+from orbit_server.loops.admissions import admissions
 from orbit_server.loops.checkpoints import checkpoints
 from orbit_server.loops.deadlines import deadlines
 from orbit_server.loops.due_steps import due_steps
 from orbit_server.loops.due_tasks import due_tasks
+from orbit_server.loops.fanout import Interest, fanout, retention
 from orbit_server.loops.inbox import inbox
 from orbit_server.loops.leases import leases
 from orbit_server.loops.loop import Runners
 from orbit_server.loops.nodes import Node, heartbeat, sign_off
+from orbit_server.loops.schedules import ended_fires, schedules
 from orbit_server.loops.signals import signals
 from orbit_server.platform.audit import AUDIT
 from orbit_server.platform.authenticator import Authenticator
@@ -49,10 +53,15 @@ from orbit_server.platform.namespaces import (
 from orbit_server.pulse.dispatch.dispatcher import Dispatcher
 from orbit_server.pulse.queues import rows as queue_rows
 from orbit_server.pulse.tasks import rows as task_rows
-from orbit_server.pulse.tasks.hints import InboxWritten
+from orbit_server.pulse.tasks.hints import InboxWritten, TasksDueAt
+from orbit_server.pulse.tasks.keys.operations import KeyRoom
 from orbit_server.pulse.times import PulseTimes
+from orbit_server.schedules import rows as schedule_rows
+from orbit_server.schedules.ends import EndedFires
+from orbit_server.schedules.turn import ScheduleDueAt
 from orbit_server.settings import Settings
 from orbit_server.storage.database import Database
+from orbit_server.storage.events import EventsWritten
 from orbit_server.storage.faults import Faults
 from orbit_server.storage.kinds import Kind
 from orbit_server.storage.settings import StorageSettings
@@ -77,6 +86,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     *definition_rows.KINDS,
     *instance_rows.KINDS,
     *signal_rows.KINDS,
+    *schedule_rows.KINDS,
 )
 """Every kind of row that commands may name."""
 
@@ -139,6 +149,7 @@ async def running(
             EnsureNamespace(DEFAULT_NAMESPACE, DEVELOPMENT if settings.development else PRODUCTION)
         )
         node = Node(new_seed(clock).nth(0), await database.now(), f"{settings.host}:{settings.port}")
+        await dispatcher.limits.refresh(database)
         parts = _build(_Ground(settings, clock, database, dispatcher, hints, times, node, _secret(namespace)))
         listeners.append(lambda committed: _wake_inbox(parts.loops, committed))
         background = [asyncio.create_task(dispatcher.run()), asyncio.create_task(parts.gateway.run())]
@@ -184,7 +195,8 @@ def _build(ground: _Ground) -> Parts:
     )
     authenticator = Authenticator(database, clock)
     gateway = _gateway(ground, weave, authenticator)
-    loops = _loops(ground, weave)
+    interest = Interest()
+    loops = _loops(ground, weave, interest)
     server = Server(
         settings=settings,
         clock=clock,
@@ -193,11 +205,18 @@ def _build(ground: _Ground) -> Parts:
         weave=weave,
         hints=hints,
         movements=Movements(hints),
+        limits=ground.dispatcher.limits,
+        arrivals=Arrivals(hints),
         node_id=ground.node.id,
         secret=ground.secret,
         figures=(lambda: _figures(loops, gateway),),
     )
     hints.listen(StepsDueAt, lambda hint: loops["due_steps"].wake_at(hint.at))
+    hints.listen(ScheduleDueAt, lambda hint: loops["schedules"].wake_at(hint.at))
+    hints.listen(EndedFires, lambda _: loops["ended_fires"].wake())
+    hints.listen(EventsWritten, lambda _: loops["fanout"].wake() if interest.subscriptions else None)
+    hints.listen(TasksDueAt, lambda hint: loops["due_tasks"].wake_at(hint.at))
+    hints.listen(KeyRoom, lambda _: loops["admissions"].wake())
     hints.listen(AdvancePending, lambda _: loops["checkpoints"].wake())
     hints.listen(CredentialRevoked, lambda hint: _revoked(authenticator, gateway, hint))
     app = create_app(server)
@@ -226,16 +245,21 @@ def _gateway(ground: _Ground, weave: Weave, authenticator: Authenticator) -> Gat
     )
 
 
-def _loops(ground: _Ground, weave: Weave) -> Runners:
+def _loops(ground: _Ground, weave: Weave, interest: Interest) -> Runners:
     settings, clock, database, times = ground.settings, ground.clock, ground.database, ground.times
     loops = [
         due_tasks(database, times, min(_DUE_TASKS_MS, settings.loop_ms)),
         leases(database, times, settings.loop_ms),
         deadlines(database, times, settings.loop_ms),
+        admissions(database, settings.loop_ms),
         inbox(database, weave, clock, settings.loop_ms),
         due_steps(database, weave, clock, settings.loop_ms),
         checkpoints(database, weave, clock, settings.loop_ms),
         signals(database, weave, clock, settings.idle_loop_ms),
+        schedules(database, weave, clock, settings.loop_ms),
+        ended_fires(database, weave, clock, settings.loop_ms),
+        fanout(database, settings.loop_ms, interest, ground.hints.publish),
+        retention(database, settings.idle_loop_ms, interest),
         heartbeat(database, ground.node, settings.idle_loop_ms),
     ]
     return Runners(loops, database, clock)

@@ -45,6 +45,14 @@ BODIES: dict[str, dict[str, Any]] = {
         "reason": "r",
         "basis": "ACCEPTED_RISK",
     },
+    "/v1/queues/{queue}/pause": {"reason": "r"},
+    "/v1/queues/{queue}/resume": {"reason": "r"},
+    "/v1/queues/{queue}/limits": {"reason": "r"},
+    "/v1/queues/{queue}/key-classes": {"name": "c", "running_max": 2, "reason": "r"},
+    "/v1/queues/{queue}/weights": {"fairness_key": "f", "weight": 2, "reason": "r"},
+    "/v1/limits": {"reason": "r"},
+    "/v1/workers/block": {"build": "b", "reason": "r"},
+    "/v1/workers/unblock": {"build": "b", "reason": "r"},
     "/v1/credentials": {"name": "n", "permissions": []},
     "/v1/credentials/{credential_id}/revoke": {"reason": "r"},
 }
@@ -87,6 +95,7 @@ async def test_a_route_opens_to_its_permission_and_to_no_other(edge: Api, route:
         "definition_id": "test.ask",
         "version": "1",
         "step_key": "ask",
+        "queue": "jobs",
     }
     path = route.path.format(**names)
     without = tuple(sorted(PERMISSIONS - {route.permission}))

@@ -12,10 +12,14 @@ from typing import Any, Self, TypeVar
 from orbit_sdk.client._async.credentials import AsyncCredentials
 from orbit_sdk.client._async.definitions import AsyncDefinitions
 from orbit_sdk.client._async.handle import Handle
+from orbit_sdk.client._async.queues import AsyncQueues
 from orbit_sdk.client._async.reviews import AsyncReviews
+from orbit_sdk.client._async.schedules import AsyncSchedules
+from orbit_sdk.client._async.subscriptions import AsyncSubscriptions
 from orbit_sdk.client._async.tasks import AsyncTasks
 from orbit_sdk.client._async.transport import AsyncTransport
 from orbit_sdk.client._async.waits import AsyncWaits
+from orbit_sdk.client._async.workers import AsyncWorkers
 from orbit_sdk.client._async.workflows import AsyncWorkflows
 from orbit_sdk.client.settings import ClientSettings
 from orbit_sdk.client.submission import Submission, submission_body
@@ -64,7 +68,11 @@ class OrbitClient:
         self.tasks = AsyncTasks(self._transport)
         self.reviews = AsyncReviews(self._transport)
         self.waits = AsyncWaits(self._transport)
+        self.schedules = AsyncSchedules(self._transport)
+        self.subscriptions = AsyncSubscriptions(self._transport)
         self.credentials = AsyncCredentials(self._transport)
+        self.queues = AsyncQueues(self._transport)
+        self.workers = AsyncWorkers(self._transport)
 
     async def __aenter__(self) -> Self:
         return self

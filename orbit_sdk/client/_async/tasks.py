@@ -11,6 +11,7 @@ from orbit_sdk.client.checks import check_same
 from orbit_sdk.client.wire import Call, new_key
 from orbit_sdk.protocol.history import Origin
 from orbit_sdk.protocol.tasks import Attempt, Task, TaskDetail
+from orbit_sdk.protocol.why import Why
 from orbit_sdk.protocol.workflows import BatchResult
 
 
@@ -47,6 +48,12 @@ class AsyncTasks:
     async def origin(self, task_id: str) -> Origin:
         """Why a task exists: the step that ordered it, or the request that submitted it."""
         found = parse(Origin, await self._transport.call(Call("GET", f"/v1/tasks/{task_id}/origin")))
+        check_same(found.task_id, task_id, "task")
+        return found
+
+    async def why(self, task_id: str) -> Why:
+        """What it waits for, with names and times, and what happens next by itself."""
+        found = parse(Why, await self._transport.call(Call("GET", f"/v1/tasks/{task_id}/why")))
         check_same(found.task_id, task_id, "task")
         return found
 

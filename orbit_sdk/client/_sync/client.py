@@ -13,10 +13,14 @@ from typing import Any, Self, TypeVar
 from orbit_sdk.client._sync.credentials import SyncCredentials
 from orbit_sdk.client._sync.definitions import SyncDefinitions
 from orbit_sdk.client._sync.handle import SyncHandle
+from orbit_sdk.client._sync.queues import SyncQueues
 from orbit_sdk.client._sync.reviews import SyncReviews
+from orbit_sdk.client._sync.schedules import AsyncSchedules
+from orbit_sdk.client._sync.subscriptions import AsyncSubscriptions
 from orbit_sdk.client._sync.tasks import SyncTasks
 from orbit_sdk.client._sync.transport import SyncTransport
 from orbit_sdk.client._sync.waits import SyncWaits
+from orbit_sdk.client._sync.workers import SyncWorkers
 from orbit_sdk.client._sync.workflows import SyncWorkflows
 from orbit_sdk.client.settings import ClientSettings
 from orbit_sdk.client.submission import Submission, submission_body
@@ -65,7 +69,11 @@ class Orbit:
         self.tasks = SyncTasks(self._transport)
         self.reviews = SyncReviews(self._transport)
         self.waits = SyncWaits(self._transport)
+        self.schedules = AsyncSchedules(self._transport)
+        self.subscriptions = AsyncSubscriptions(self._transport)
         self.credentials = SyncCredentials(self._transport)
+        self.queues = SyncQueues(self._transport)
+        self.workers = SyncWorkers(self._transport)
 
     def __enter__(self) -> Self:
         return self

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from orbit_sdk.engine.records import altered
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.dispatch.sessions import Offer
-from orbit_server.pulse.limits.operations import may_take, take
 from orbit_server.pulse.tasks.decide.start import Claimant, claim
 from orbit_server.pulse.tasks.lifecycle import VERIFIED, AttemptKind, AttemptState
+from orbit_server.pulse.tasks.limits.operations import may_take, take
 from orbit_server.pulse.tasks.operations import apply
 from orbit_server.pulse.tasks.records import Attempt, Task
 from orbit_server.pulse.tasks.rows import ATTEMPTS, TASK_SPECS, TASKS

@@ -22,12 +22,12 @@ from orbit_server.pulse.dispatch.held import HeldLanes
 from orbit_server.pulse.dispatch.sessions import Offer, WorkerSession
 from orbit_server.pulse.dispatch.slots import Lane, Slot, Slots
 from orbit_server.pulse.ids import queue_id_of
-from orbit_server.pulse.limits.known import KnownLimits, LimitsChanged
-from orbit_server.pulse.limits.operations import LaneHeld, LimitFreed
+from orbit_server.pulse.limits.known import KnownLimits
 from orbit_server.pulse.queues.commands import RaiseVirtualTime, WakeQueues
 from orbit_server.pulse.queues.queries import signposts
 from orbit_server.pulse.tasks.attempts import Held
-from orbit_server.pulse.tasks.hints import CancelWanted, QueueChanged, TaskReady
+from orbit_server.pulse.tasks.hints import CancelWanted, LimitsChanged, QueueChanged, TaskReady
+from orbit_server.pulse.tasks.limits.operations import LaneHeld, LimitFreed
 from orbit_server.pulse.tasks.reconnect import ReturnOffers
 from orbit_server.pulse.times import TIMES, PulseTimes
 from orbit_server.storage.database import Database
@@ -365,6 +365,7 @@ class Dispatcher:
             return
         self._limits_read_us = now_us
         await self.limits.refresh(database)
+        self._slots.blocked = self.limits.blocked_builds
         for place in self._held.places():
             if old and self.limits.gives_back(place):
                 self._held.free(place)

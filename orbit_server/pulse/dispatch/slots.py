@@ -106,6 +106,8 @@ class Slots:
         self._seats: dict[Id, Seat] = {}
         self._open: dict[Lane, dict[Id, Seat]] = {}
         self._served: dict[Lane, int] = {}
+        self.blocked: frozenset[tuple[Id, str]] = frozenset()
+        """(namespace, build) of workers whose slots count for nothing."""
 
     def add(self, session: WorkerSession) -> list[Lane]:
         """A session joins, without slots yet. Answers the lanes that nobody served before."""
@@ -221,7 +223,10 @@ class Slots:
 
     def _fresh(self, lane: Lane) -> Iterator[Seat]:
         oldest = self._now() - self._fresh_us
+        blocked = self.blocked
         for seat in tuple(self._open.get(lane, {}).values()):
+            if blocked and (lane[0], seat.facts.build) in blocked:
+                continue
             if seat.at_us >= oldest and seat.room(lane[1]) > 0:
                 yield seat
             else:

@@ -1,1 +1,1 @@
-"""Concurrency keys: how many tasks of one key may be under way, and who comes next."""
+"""Concurrency keys: admitting those who wait."""

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from orbit_sdk.engine.records import altered
 from orbit_sdk.values.ids import Id
-from orbit_server.pulse.keys.decide import UNCLAIMED_US, Place, looked_at_next, place_of
-from orbit_server.pulse.keys.operations import KeyRoom, most_of, place_row, put
-from orbit_server.pulse.keys.rows import KEYS, PLACES, KeyRow, key_id_of
 from orbit_server.pulse.tasks.hints import TaskReady
+from orbit_server.pulse.tasks.keys.decide import UNCLAIMED_US, Place, looked_at_next, place_of
+from orbit_server.pulse.tasks.keys.operations import KeyRoom, most_of, place_row, put
+from orbit_server.pulse.tasks.keys.records import KeyRow, key_id_of
+from orbit_server.pulse.tasks.keys.rows import KEYS, PLACES
 from orbit_server.pulse.tasks.lifecycle import Block
 from orbit_server.pulse.tasks.records import Task
 from orbit_server.pulse.tasks.rows import TASKS

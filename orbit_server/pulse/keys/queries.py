@@ -8,8 +8,9 @@ from sqlalchemy import Connection, or_, select
 
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.keys.commands import Admit
-from orbit_server.pulse.keys.decide import UNCLAIMED_US
-from orbit_server.pulse.keys.rows import CLASSES, DEFAULT_MOST, KEYS, ClassRow, KeyRow
+from orbit_server.pulse.tasks.keys.decide import UNCLAIMED_US
+from orbit_server.pulse.tasks.keys.records import DEFAULT_MOST, ClassRow, KeyRow
+from orbit_server.pulse.tasks.keys.rows import CLASSES, KEYS
 from orbit_server.pulse.tasks.records import Task
 from orbit_server.pulse.tasks.rows import TASKS
 from orbit_server.storage import tables

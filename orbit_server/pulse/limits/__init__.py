@@ -1,1 +1,1 @@
-"""Limits of queues and namespaces: permits, backlogs, rates. A row exists only where a limit was set."""
+"""Limits of queues, namespaces and key classes: setting them, and what a node knows of them."""

@@ -6,15 +6,16 @@ from dataclasses import asdict, dataclass
 
 from orbit_sdk.engine.records import altered
 from orbit_sdk.errors import Detail, FailedPrecondition
-from orbit_sdk.values.canonical import canonical_json, digest
 from orbit_sdk.values.ids import Id
 from orbit_sdk.values.json_strict import Json
-from orbit_server.platform.audit import AUDIT, AuditRow
-from orbit_server.pulse.keys.rows import CLASSES, DEFAULT_MOST, ClassRow, class_id_of
-from orbit_server.pulse.limits.decide import Settings, changed
-from orbit_server.pulse.limits.known import LimitsChanged
-from orbit_server.pulse.limits.rows import LIMITS, LimitRow, limit_id_of
 from orbit_server.pulse.tasks.commands import By
+from orbit_server.pulse.tasks.hints import LimitsChanged
+from orbit_server.pulse.tasks.keys.records import DEFAULT_MOST, ClassRow, class_id_of
+from orbit_server.pulse.tasks.keys.rows import CLASSES
+from orbit_server.pulse.tasks.limits.decide import Settings, changed
+from orbit_server.pulse.tasks.limits.records import LimitRow, limit_id_of
+from orbit_server.pulse.tasks.limits.rows import LIMITS
+from orbit_server.pulse.tasks.trail import write_audit
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Order
 
@@ -153,27 +154,3 @@ def check_revision(found: int, expected: int | None, what: str) -> None:
             f"{what} is at revision {found}, not {expected}",
             [Detail("expected_revision", f"is {expected}, {what} is at {found}")],
         )
-
-
-def write_audit(
-    book: Book, namespace_id: Id, action: str, subject: tuple[str, Id], by: By, details: dict[str, Json]
-) -> None:
-    """Leave the trace of a management action; `details` has "before" and "after"."""
-    kind, subject_id = subject
-    book.insert(
-        AUDIT,
-        AuditRow(
-            id=by.seed.nth(0),
-            namespace_id=namespace_id,
-            at=book.now,
-            actor=by.actor,
-            action=action,
-            subject_kind=kind,
-            subject_id=subject_id,
-            on_behalf_of=by.on_behalf_of,
-            reason=by.reason,
-            before_digest=digest(details.get("before")),
-            after_digest=digest(details.get("after")),
-            details=canonical_json(details),
-        ),
-    )

@@ -7,21 +7,14 @@ at the next look, within a second; a row that exists binds at once, whatever is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.limits.queries import all_limits
-from orbit_server.pulse.limits.rows import LimitRow
+from orbit_server.pulse.tasks.limits.records import LimitRow
+from orbit_server.pulse.workers.queries import all_blocked
 from orbit_server.storage.database import Database
 
 Lane = tuple[Id, str]
-
-
-@dataclass(frozen=True, slots=True)
-class LimitsChanged:
-    """Hint: a limit was set, changed or lifted."""
-
-    namespace_id: Id
 
 
 class KnownLimits:
@@ -31,11 +24,14 @@ class KnownLimits:
         self.stale = True
         self._claims: Mapping[tuple[Id, str | None], LimitRow] = {}
         self._backlogs: Mapping[tuple[Id, str | None], LimitRow] = {}
+        self.blocked_builds: frozenset[tuple[Id, str]] = frozenset()
+        """(namespace, build) of workers that get nothing."""
 
     async def refresh(self, database: Database) -> None:
         """Read every row."""
         self.stale = False
-        self.learn(await database.read(all_limits))
+        rows, self.blocked_builds = await database.read(lambda conn: (all_limits(conn), all_blocked(conn)))
+        self.learn(rows)
 
     def learn(self, rows: Iterable[LimitRow]) -> None:
         """Take in what was read."""

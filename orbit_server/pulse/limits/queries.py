@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, select
 
 from orbit_sdk.values.ids import Id
-from orbit_server.pulse.limits.rows import LIMITS, LimitRow
+from orbit_server.pulse.tasks.limits.records import LimitRow
+from orbit_server.pulse.tasks.limits.rows import LIMITS
 from orbit_server.storage import tables
 
 _READ_MAX = 10_000

@@ -9,8 +9,16 @@ from sqlalchemy import Connection, func, select
 
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.ids import queue_id_of
+from orbit_server.pulse.limits.queries import limit_rows
 from orbit_server.pulse.queues.rows import QUEUES, QueueRow
+from orbit_server.pulse.tasks.lifecycle import Block
+from orbit_server.pulse.tasks.limits.records import LimitRow, limit_id_of
 from orbit_server.storage import tables
+
+_T = tables.tasks.c
+_QUEUES_MAX = 10_000
+_CLOCK_LIKE = 10**15
+"""Virtual starts above this are instants (tasks without a fairness key)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +31,24 @@ class Signpost:
 
 @dataclass(frozen=True, slots=True)
 class QueueFigures:
-    """A queue as operators see it: tasks by state, and how long the oldest ready one has waited for."""
+    """A queue as operators see it: tasks by state, and since when the oldest ready one has waited."""
 
     name: str
     paused: bool
     revision: int
     states: Mapping[str, int]
+    waiting_for_key: int
     oldest_ready_at: int | None
+    limit: LimitRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """Who paused a queue, when and why."""
+
+    at: int
+    actor: str
+    reason: str | None
 
 
 def signposts(conn: Connection, queue_ids: Iterable[Id]) -> dict[Id, Signpost]:
@@ -46,38 +65,87 @@ def queue_row(conn: Connection, namespace_id: Id, queue: str) -> QueueRow | None
 
 def figures(conn: Connection, namespace_id: Id, queues: Sequence[str]) -> list[QueueFigures]:
     """Counts of unsettled tasks per queue, in the order asked."""
-    tasks = tables.tasks.c
-    found = []
-    for queue in queues:
-        queue_id = queue_id_of(namespace_id, queue)
-        row = queue_row(conn, namespace_id, queue)
-        counts = conn.execute(
-            select(tasks.state, func.count(), func.min(tasks.virtual_start))
-            .where(tasks.queue_id == queue_id, tasks.state.in_(_UNSETTLED))
-            .group_by(tasks.state)
-        ).all()
-        found.append(
-            QueueFigures(
-                name=queue,
-                paused=row is not None and row.paused,
-                revision=0 if row is None else row.revision,
-                states={state: count for state, count, _ in counts},
-                oldest_ready_at=next((oldest for state, _, oldest in counts if state == "READY"), None),
-            )
-        )
+    ids = {queue: queue_id_of(namespace_id, queue) for queue in queues}
+    rows = QUEUES.load(conn, sorted(ids.values())) if ids else {}
+    limits = limit_rows(conn, [limit_id_of(namespace_id, queue) for queue in queues]) if ids else {}
+    return [
+        _figures(conn, queue, queue_id, rows.get(queue_id), limits.get(limit_id_of(namespace_id, queue)))
+        for queue, queue_id in ids.items()
+    ]
+
+
+def _figures(
+    conn: Connection, name: str, queue_id: Id, row: QueueRow | None, limit: LimitRow | None
+) -> QueueFigures:
+    counts = conn.execute(
+        select(_T.state, _T.blocked, func.count(), func.min(_T.virtual_start))
+        .where(_T.queue_id == queue_id, _T.state.in_(_UNSETTLED))
+        .group_by(_T.state, _T.blocked)
+    ).all()
+    states: dict[str, int] = {}
+    for state, _, count, _ in counts:
+        states[state] = states.get(state, 0) + count
+    ready = [oldest for state, blocked, _, oldest in counts if state == "READY" and not blocked]
+    return QueueFigures(
+        name=name,
+        paused=row is not None and row.paused,
+        revision=0 if row is None else row.revision,
+        states=states,
+        waiting_for_key=sum(
+            count for state, blocked, count, _ in counts if state == "READY" and blocked == Block.KEY
+        ),
+        oldest_ready_at=min((oldest for oldest in ready if oldest > _CLOCK_LIKE), default=None),
+        limit=limit,
+    )
+
+
+def queue_names(conn: Connection, namespace_id: Id) -> list[str]:
+    """Every queue of the namespace that has tasks, limits, or had something said about it; by name."""
+    queues, limits = tables.queues.c, tables.limits.c
+    names = set(
+        conn.execute(
+            select(queues.name).where(queues.namespace_id == namespace_id).limit(_QUEUES_MAX)
+        ).scalars()
+    )
+    names |= set(
+        conn.execute(
+            select(limits.queue)
+            .where(limits.namespace_id == namespace_id, limits.queue.is_not(None))
+            .limit(_QUEUES_MAX)
+        ).scalars()
+    )
+    names |= {name for owner, name in queues_with_tasks(conn) if owner == namespace_id}
+    return sorted(names)
+
+
+def queues_with_tasks(conn: Connection) -> list[tuple[Id, str]]:
+    """(namespace, queue) of every queue that has a task: one seek in the ready index for each."""
+    found: list[tuple[Id, str]] = []
+    last = ""
+    while len(found) < _QUEUES_MAX:
+        row = conn.execute(
+            select(_T.queue_id, _T.namespace_id, _T.queue)
+            .where(_T.queue_id > last)
+            .order_by(_T.queue_id)
+            .limit(1)
+        ).first()
+        if row is None:
+            break
+        last = row.queue_id
+        found.append((row.namespace_id, row.queue))
     return found
 
 
-def queue_names(conn: Connection, namespace_id: Id, *, after: str = "", limit: int = 20) -> list[str]:
-    """Names of queues that have a row, in order, after the given one."""
-    queues = tables.queues.c
-    rows = conn.execute(
-        select(queues.name)
-        .where(queues.namespace_id == namespace_id, queues.name > after)
-        .order_by(queues.name)
-        .limit(limit)
-    )
-    return [name for (name,) in rows]
+def paused_by(conn: Connection, subject_id: Id, action: str) -> Paused | None:
+    """The newest audit row of such an action on a queue or workflow: who stopped it."""
+    columns = tables.audit.c
+    row = conn.execute(
+        select(columns.at, columns.actor, columns.reason)
+        .where(columns.subject_id == subject_id, columns.action == action)
+        .order_by(columns.at.desc(), columns.id.desc())
+        .limit(1)
+    ).first()
+    return None if row is None else Paused(row.at, row.actor, row.reason)
 
 
 _UNSETTLED = (

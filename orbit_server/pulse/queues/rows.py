@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orbit_sdk.values.ids import Id
-from orbit_server.pulse.fairness import rows as fairness
-from orbit_server.pulse.keys import rows as keys
-from orbit_server.pulse.limits import rows as limits
+from orbit_server.pulse.tasks.fairness import rows as fairness
+from orbit_server.pulse.tasks.keys import rows as keys
+from orbit_server.pulse.tasks.limits import rows as limits
+from orbit_server.pulse.workers import rows as workers
 from orbit_server.storage import tables
 from orbit_server.storage.kinds import LockOrder, RowKind
 
@@ -33,5 +34,5 @@ class QueueRow:
 
 
 QUEUES: RowKind[QueueRow] = RowKind("queues", LockOrder.QUEUES, tables.queues, QueueRow, touchable=True)
-KINDS = (QUEUES, *limits.KINDS, *keys.KINDS, *fairness.KINDS)
+KINDS = (QUEUES, *limits.KINDS, *keys.KINDS, *fairness.KINDS, *workers.KINDS)
 """Everything that decides about order and room."""

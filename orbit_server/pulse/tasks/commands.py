@@ -14,15 +14,15 @@ from orbit_sdk.values.canonical import digest
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.json_strict import Json
 from orbit_server.platform.audit import AUDIT, AuditRow
-from orbit_server.pulse.fairness.operations import rows_for as flow_rows_for
 from orbit_server.pulse.ids import queue_id_of, retry_id_of
-from orbit_server.pulse.keys.operations import rows_for as key_rows_for
-from orbit_server.pulse.limits.operations import count_in
 from orbit_server.pulse.tasks.decide.move import Body
 from orbit_server.pulse.tasks.decide.policy import policy_of
 from orbit_server.pulse.tasks.decide.stop import Resolution, Verdict, may_have_effect, resolve
+from orbit_server.pulse.tasks.fairness.operations import rows_for as flow_rows_for
 from orbit_server.pulse.tasks.holdings import may_need, more_of
+from orbit_server.pulse.tasks.keys.operations import rows_for as key_rows_for
 from orbit_server.pulse.tasks.lifecycle import TERMINAL, ErrorCode, Said, TaskState
+from orbit_server.pulse.tasks.limits.operations import count_in
 from orbit_server.pulse.tasks.operations import NewTask, apply, cancel_task, create_task, error_text
 from orbit_server.pulse.tasks.records import Evidence, Task
 from orbit_server.pulse.tasks.rows import EVIDENCE, TASK_SPECS, TASKS

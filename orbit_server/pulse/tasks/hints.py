@@ -49,3 +49,10 @@ class QueueChanged:
     """A queue was paused or resumed."""
 
     queue_id: Id
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsChanged:
+    """A limit was set, changed or lifted, or a build blocked or freed."""
+
+    namespace_id: Id

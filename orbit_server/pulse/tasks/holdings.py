@@ -10,11 +10,11 @@ from collections.abc import Iterable
 
 from orbit_sdk.engine.records import altered
 from orbit_sdk.values.ids import Id
-from orbit_server.pulse.fairness import operations as fairness
-from orbit_server.pulse.keys import decide as keys
-from orbit_server.pulse.keys import operations as key_rows
-from orbit_server.pulse.limits import operations as limits
+from orbit_server.pulse.tasks.fairness import operations as fairness
+from orbit_server.pulse.tasks.keys import decide as keys
+from orbit_server.pulse.tasks.keys import operations as key_rows
 from orbit_server.pulse.tasks.lifecycle import TERMINAL, AttemptState, TaskState
+from orbit_server.pulse.tasks.limits import operations as limits
 from orbit_server.pulse.tasks.records import Attempt, Task
 from orbit_server.pulse.tasks.rows import ATTEMPTS, TASKS
 from orbit_server.storage.book import Book, MissingRow

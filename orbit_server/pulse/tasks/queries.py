@@ -5,7 +5,7 @@ Lists are newest first by id (ids begin with the time they were made), which is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,17 @@ class Link:
     generation: int
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What became of the trials of a task: the error of the last that had one, and the key of the effect.
+
+    `error` is canonical JSON.
+    """
+
+    effect_key: str | None
+    error: str | None
+
+
 def get_task(conn: Connection, namespace_id: Id, task_id: Id) -> Task | None:
     """One task of this namespace."""
     task = TASKS.load(conn, [task_id]).get(task_id)
@@ -91,6 +102,26 @@ def list_tasks(
 def attempts_of(conn: Connection, task_id: Id) -> list[Attempt]:
     """All attempts of a task, oldest first."""
     return sorted(ATTEMPTS.load(conn, [task_id]).get(task_id, ()), key=lambda attempt: attempt.generation)
+
+
+def trials_of(conn: Connection, task_ids: Sequence[Id]) -> dict[Id, Trial]:
+    """The last error and the effect key of each of these tasks."""
+    if not task_ids:
+        return {}
+    attempts = ATTEMPTS.load(conn, task_ids)
+    specs = tables.task_specs.c
+    keys = {
+        row[0]: row[1]
+        for row in conn.execute(select(specs.task_id, specs.effect_key).where(specs.task_id.in_(task_ids)))
+    }
+    return {
+        task_id: Trial(keys.get(task_id), _last_error(attempts.get(task_id, ()))) for task_id in task_ids
+    }
+
+
+def _last_error(attempts: Iterable[Attempt]) -> str | None:
+    newest = sorted(attempts, key=lambda attempt: attempt.generation, reverse=True)
+    return next((attempt.error for attempt in newest if attempt.error is not None), None)
 
 
 def evidence_of(conn: Connection, task_id: Id, *, limit: int = 100) -> list[Evidence]:

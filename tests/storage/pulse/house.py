@@ -18,7 +18,6 @@ from orbit_server.pulse.dispatch.dispatcher import Dispatcher
 from orbit_server.pulse.dispatch.sessions import HandlerKey, Offer, SessionFacts
 from orbit_server.pulse.keys.sweeps import sweep_keys
 from orbit_server.pulse.limits.commands import SetKeyClass, SetLimits
-from orbit_server.pulse.limits.decide import Settings
 from orbit_server.pulse.queues.rows import KINDS as QUEUE_KINDS
 from orbit_server.pulse.sweeps import SweepReport, sweep_due
 from orbit_server.pulse.tasks.attempts import (
@@ -32,6 +31,7 @@ from orbit_server.pulse.tasks.attempts import (
 )
 from orbit_server.pulse.tasks.commands import By, SubmitTask
 from orbit_server.pulse.tasks.lifecycle import Recovery, Said
+from orbit_server.pulse.tasks.limits.decide import Settings
 from orbit_server.pulse.tasks.operations import NewTask
 from orbit_server.pulse.tasks.queries import attempts_of, evidence_of, get_detail
 from orbit_server.pulse.tasks.records import Attempt, Evidence, Task, TaskResult

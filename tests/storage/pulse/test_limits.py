@@ -8,12 +8,12 @@ import pytest
 
 from orbit_sdk.errors import FailedPrecondition, ResourceExhausted
 from orbit_server.pulse.limits.commands import SetLimits
-from orbit_server.pulse.limits.decide import Settings
 from orbit_server.pulse.limits.queries import limit_rows
-from orbit_server.pulse.limits.rows import LimitRow, limit_id_of
 from orbit_server.pulse.sweeps import sweep_leases
 from orbit_server.pulse.tasks.commands import CancelTask
 from orbit_server.pulse.tasks.lifecycle import Recovery, Said, TaskState
+from orbit_server.pulse.tasks.limits.decide import Settings
+from orbit_server.pulse.tasks.limits.records import LimitRow, limit_id_of
 from orbit_server.pulse.tasks.reconnect import ReturnOffers
 from tests.storage.pulse.house import SPACE, WORK, House, held
 

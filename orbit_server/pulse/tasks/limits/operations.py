@@ -11,8 +11,9 @@ import orjson
 from orbit_sdk.engine.records import altered
 from orbit_sdk.errors import Detail, ResourceExhausted
 from orbit_sdk.values.ids import Id
-from orbit_server.pulse.limits.decide import Wait, given_back, granted, wait_for
-from orbit_server.pulse.limits.rows import LIMITS, Counted, LimitRow, limit_id_of
+from orbit_server.pulse.tasks.limits.decide import Wait, given_back, granted, wait_for
+from orbit_server.pulse.tasks.limits.records import Counted, LimitRow, limit_id_of
+from orbit_server.pulse.tasks.limits.rows import LIMITS
 from orbit_server.storage.book import Book
 
 _COME_BACK_MS = 1_000

@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum
 
 from orbit_sdk.engine.records import altered
-from orbit_server.pulse.keys.rows import KeyRow
+from orbit_server.pulse.tasks.keys.records import KeyRow
 from orbit_server.pulse.tasks.lifecycle import AttemptKind, Block, TaskState
 from orbit_server.pulse.tasks.records import Task
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from orbit_sdk.engine.records import altered
 from orbit_sdk.values.ids import Id
-from orbit_server.pulse.keys.decide import (
+from orbit_server.pulse.tasks.keys.decide import (
     Place,
     admits,
     arrives,
@@ -16,17 +16,15 @@ from orbit_server.pulse.keys.decide import (
     normal,
     place_of,
 )
-from orbit_server.pulse.keys.rows import (
-    CLASSES,
+from orbit_server.pulse.tasks.keys.records import (
     DEFAULT_MOST,
-    KEYS,
-    PLACES,
     KeyRow,
     PlaceRow,
     class_id_of,
     class_of,
     key_id_of,
 )
+from orbit_server.pulse.tasks.keys.rows import CLASSES, KEYS, PLACES
 from orbit_server.pulse.tasks.lifecycle import Block
 from orbit_server.pulse.tasks.records import Task
 from orbit_server.storage.book import Book, MissingRow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orbit_sdk.engine.records import altered
-from orbit_server.pulse.limits.rows import LimitRow
+from orbit_server.pulse.tasks.limits.records import LimitRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orbit_sdk.engine.records import altered
 from orbit_sdk.values.ids import Id
-from orbit_server.pulse.fairness.rows import CLOCKS, FLOWS, FlowRow, flow_id_of, served_after
+from orbit_server.pulse.tasks.fairness.rows import CLOCKS, FLOWS, FlowRow, flow_id_of, served_after
 from orbit_server.pulse.tasks.lifecycle import TaskState
 from orbit_server.pulse.tasks.records import Task
 from orbit_server.storage.book import Book

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import IntFlag
 
 from orbit_sdk.values.ids import Id, derive_id
-from orbit_server.storage import tables
-from orbit_server.storage.kinds import LockOrder, RowKind
 
 
 class Counted(IntFlag):
@@ -47,7 +45,3 @@ class LimitRow:
 def limit_id_of(namespace_id: Id, queue: str | None = None) -> Id:
     """The id of the row of a queue or of the namespace, whether or not it exists."""
     return derive_id("limit", namespace_id) if queue is None else derive_id("limit", namespace_id, queue)
-
-
-LIMITS: RowKind[LimitRow] = RowKind("limits", LockOrder.LIMITS, tables.limits, LimitRow, touchable=True)
-KINDS = (LIMITS,)

@@ -1,0 +1,1 @@
+"""What limits mean for a task: permits, tokens, backlogs, inside a transaction."""

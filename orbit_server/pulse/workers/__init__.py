@@ -1,0 +1,1 @@
+"""What an operator may say about workers: builds that get nothing any more."""

@@ -1,0 +1,149 @@
+"""Queues, limits and blocked builds through the HTTP interface."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from orbit_server.gateway.rows import SessionRow, write_session
+from tests.api.flows import TASK, start, submit
+from tests.documents import document, end, task
+from tests.server import Api
+
+PLACED = document({"work": task("done", "risky"), "done": end()}, id="test.placed")
+
+
+async def connect(api: Api, build: str = "b1", *, handlers: str = "{}", queues: str = '["jobs"]') -> str:
+    """A worker's session, without a worker."""
+    found = await api.get("/v1/credentials")
+    row = SessionRow(
+        id=secrets.token_hex(16),
+        namespace_id=await namespace_of(api),
+        credential_id=found.data["items"][-1]["id"],
+        node_id=api.parts.server.node_id,
+        nonce="n",
+        worker="w1",
+        build=build,
+        handlers=handlers,
+        queues=queues,
+    )
+    database = api.parts.server.database
+    now = await database.now()
+    await database.write(lambda conn: write_session(conn, row, now))
+    return row.id
+
+
+async def namespace_of(api: Api) -> str:
+    database = api.parts.server.database
+
+    def read(conn: Any) -> str:
+        return str(conn.exec_driver_sql("SELECT id FROM namespaces").scalar())
+
+    return await database.read(read)
+
+
+async def test_a_queue_is_paused_and_resumed_with_its_trace(api: Api) -> None:
+    await submit(api)
+    reply = await api.post("/v1/queues/jobs/pause", {"reason": "the bank is down"})
+    assert reply.data == {"name": "jobs", "paused": True, "revision": "1"}
+    found = (await api.get("/v1/queues/jobs")).data
+    assert found["states"] == {"READY": 1}
+    assert found["pause"]["reason"] == "the bank is down"
+    assert found["workers"] == 0
+    stale = await api.post("/v1/queues/jobs/resume", {"reason": "r", "expected_revision": "0"})
+    assert stale.code == "FAILED_PRECONDITION"
+    assert (await api.post("/v1/queues/jobs/resume", {"reason": "r"})).data["paused"] is False
+    assert "pause" not in (await api.get("/v1/queues/jobs")).data
+
+
+async def test_queues_are_listed_by_name_page_by_page(api: Api) -> None:
+    for name in ("beta", "alpha", "gamma"):
+        await submit(api, queue=name)
+    first = (await api.get("/v1/queues", limit=2)).data
+    assert [one["name"] for one in first["items"]] == ["alpha", "beta"]
+    second = (await api.get("/v1/queues", limit=2, cursor=first["next_cursor"])).data
+    assert [one["name"] for one in second["items"]] == ["gamma"]
+
+
+async def test_limits_are_set_shown_and_lifted(api: Api) -> None:
+    body = {"running_max": 2, "rate": {"count": 5, "per_ms": 1000}, "reason": "r"}
+    assert (await api.post("/v1/queues/jobs/limits", body)).data == {"revision": "1"}
+    limits = (await api.get("/v1/queues/jobs")).data["limits"]
+    assert (limits["running_max"], limits["running"]) == (2, 0)
+    assert limits["rate"] == {"count": 5, "per_ms": 1000, "burst": 5, "tokens": 5.0}
+    assert (await api.post("/v1/limits", {"running_max": 9, "reason": "r"})).status == 200
+    assert (await api.get("/v1/limits")).data["running_max"] == 9
+    assert (await api.post("/v1/queues/jobs/limits", {"reason": "r"})).data == {"revision": "2"}
+    assert "running_max" not in (await api.get("/v1/queues/jobs")).data["limits"]
+    classes = {"name": "acct", "running_max": 3, "reason": "r"}
+    assert (await api.post("/v1/queues/jobs/key-classes", classes)).status == 200
+    found = (await api.get("/v1/queues/jobs")).data["key_classes"]
+    assert found == [{"name": "acct", "running_max": 3, "revision": "1"}]
+    weight = {"fairness_key": "shop", "weight": 3, "reason": "r"}
+    assert (await api.post("/v1/queues/jobs/weights", weight)).status == 200
+
+
+async def test_a_full_backlog_answers_429_with_when_to_come_back(api: Api) -> None:
+    await api.post("/v1/queues/jobs/limits", {"backlog_max": 2, "reason": "r"})
+    items = [{**TASK, "idempotency_key": str(n)} for n in range(3)]
+    found = (await api.post("/v1/tasks/batch", {"items": items}, key=None)).data["items"]
+    assert [one.get("error", {}).get("code") for one in found] == [None, None, "RESOURCE_EXHAUSTED"]
+    refused = await api.post("/v1/tasks", TASK)
+    assert (refused.status, refused.code) == (429, "RESOURCE_EXHAUSTED")
+    assert refused.headers["Retry-After"]
+    again = (await api.post("/v1/tasks/batch", {"items": items[:2]}, key=None)).data["items"]
+    assert again == found[:2]
+
+
+async def test_why_names_what_is_missing(api: Api) -> None:
+    task_id = await submit(api, concurrency_key="acct:9")
+    second = await submit(api, concurrency_key="acct:9")
+    found = (await api.get(f"/v1/tasks/{task_id}/why")).data
+    assert [one["code"] for one in found["conditions"]] == ["NO_WORKER"]
+    assert found["moves"] is False
+    await connect(api, handlers='{"safe@2":{"recovery":"IDEMPOTENT"}}')
+    await api.post("/v1/queues/jobs/pause", {"reason": "the bank is down"})
+    await api.post("/v1/queues/jobs/limits", {"running_max": 0, "reason": "none now"})
+    found = (await api.get(f"/v1/tasks/{second}/why")).data
+    said = {one["code"]: one for one in found["conditions"]}
+    assert set(said) == {"PAUSED_QUEUE", "KEY", "LIMIT", "NO_HANDLER"}
+    assert said["KEY"]["tasks"] == [task_id]
+    assert "the bank is down" in said["PAUSED_QUEUE"]["message"]
+    assert "offers version 1 of safe (offered: 2)" in said["NO_HANDLER"]["message"]
+    later = await submit(api, delay_ms=60_000, start_within_ms=1_000)
+    found = (await api.get(f"/v1/tasks/{later}/why")).data
+    assert found["next"]["message"] == "it becomes ready"
+    assert found["next"]["at"] == next(
+        one["until"] for one in found["conditions"] if one["code"] == "NOT_DUE"
+    )
+
+
+async def test_why_knows_whose_turn_it_is_and_who_paused_a_workflow(api: Api) -> None:
+    await connect(api, handlers='{"safe@1":{"recovery":"CONSERVATIVE"}}')
+    first, second = await submit(api), await submit(api)
+    found = (await api.get(f"/v1/tasks/{second}/why")).data
+    assert found["moves"] is True
+    assert {one["code"] for one in found["conditions"]} == {"TURN", "RECOVERY"}
+    assert "1 tasks go before it" in found["conditions"][0]["message"]
+    workflow_id = await start(api, PLACED)
+    await api.post(f"/v1/workflows/{workflow_id}/pause", {"reason": "stop it"})
+    tasks = (await api.get("/v1/tasks", workflow_id=workflow_id)).data["items"]
+    found = (await api.get(f"/v1/tasks/{tasks[0]['id']}/why")).data
+    said = {one["code"]: one["message"] for one in found["conditions"]}
+    assert said["PAUSED_WORKFLOW"].endswith("stop it")
+    await api.post(f"/v1/tasks/{first}/cancel", {"reason": "r"})
+    found = (await api.get(f"/v1/tasks/{first}/why")).data
+    assert [one["code"] for one in found["conditions"]] == ["SETTLED"]
+    assert (await api.get(f"/v1/tasks/{'0' * 32}/why")).status == 404
+
+
+async def test_a_blocked_build_is_shown_and_explained(api: Api) -> None:
+    await connect(api, "bad", handlers='{"safe@1":{"recovery":"IDEMPOTENT"}}')
+    task_id = await submit(api)
+    reply = await api.post("/v1/workers/block", {"build": "bad", "reason": "loses receipts"})
+    assert reply.data == {"build": "bad", "blocked": True}
+    assert [one["blocked"] for one in (await api.get("/v1/workers")).data["items"]] == [True]
+    found = (await api.get(f"/v1/tasks/{task_id}/why")).data
+    assert [one["code"] for one in found["conditions"]] == ["BLOCKED_BUILD"]
+    await api.post("/v1/workers/unblock", {"build": "bad", "reason": "fixed"})
+    assert [one["blocked"] for one in (await api.get("/v1/workers")).data["items"]] == [False]
