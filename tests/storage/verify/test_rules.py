@@ -144,6 +144,25 @@ def copied(table: str, where: str, **changed: str) -> str:
     return f"INSERT INTO {table} ({names}) SELECT {values} FROM {table} WHERE {where}"
 
 
+def limit(running_max: str = "NULL", running: int = 0, backlog: int = 0) -> str:
+    return (
+        "INSERT INTO limits (id, namespace_id, queue, running_max, running, backlog, rate_per_ms, burst, level,"
+        f" level_at, changed_at, revision, last) VALUES (:other, :other, 'jobs', {running_max}, {running},"
+        f" {backlog}, 0, 0, 0, 0, 0, 1, 0)"
+    )
+
+
+def line(held: int = 0, waiting: int = 0, admit_at: str = "NULL") -> str:
+    return (
+        "INSERT INTO concurrency_keys (id, namespace_id, queue_id, class_id, name, held, waiting, admit_at, last)"
+        f" VALUES (:other, :other, :other, :other, 'k', {held}, {waiting}, {admit_at}, 0)"
+    )
+
+
+PERMIT = "UPDATE attempts SET permits = :other WHERE id = :running_first_attempt"
+KEYED = "UPDATE tasks SET concurrency_key = 'k', state = 'READY', blocked = 0 WHERE id = :later"
+PLACED = "INSERT INTO key_places (id, key_id, priority, virtual_start) VALUES (:later, :other, 5, 0)"
+
 PLANTS: list[tuple[int, str, tuple[str, ...]]] = [
     (1, "2 open attempts", (copied("attempts", "id = :running_first_attempt", id=":other", generation="9"),)),
     (
@@ -204,6 +223,15 @@ PLANTS: list[tuple[int, str, tuple[str, ...]]] = [
         ("UPDATE tasks SET gate = 1, blocked = 1 WHERE id = :running_first_task",),
     ),
     (2, "that nothing will ever lift", ("UPDATE tasks SET blocked = 8 WHERE id = :later",)),
+    (2, "counts 5 permits in use", (limit(running=5),)),
+    (2, "allows 0; 1 attempts", (limit("0", running=1), PERMIT)),
+    (2, "counts a backlog of 9", (limit(backlog=9),)),
+    (2, "is held 5 times", (line(held=5),)),
+    (2, "has 5 waiters by its row", (line(waiting=5, admit_at="1"),)),
+    (2, "waiters that nobody will wake", (line(waiting=5),)),
+    (2, "has a key without a row", (KEYED,)),
+    (2, "without its place in line", (KEYED,)),
+    (2, "has a place in line, but", (PLACED,)),
     (3, "which does not exist", ("DELETE FROM tasks WHERE id = :polling_ask_task",)),
     (3, "which does not exist", ("UPDATE idempotency SET subject_id = :other WHERE subject_id = :ended",)),
     (3, "has no stored input", ("DELETE FROM instance_inputs WHERE instance_id = :ended",)),
