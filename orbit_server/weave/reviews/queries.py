@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from orbit_sdk.values.ids import Id
 from orbit_server.storage.tables import instances, steps
@@ -24,6 +24,7 @@ class StepReview:
     reason: str | None
     revision: int
     task_id: Id | None
+    effect_possible: bool
     since: int
 
 
@@ -50,6 +51,7 @@ def page(
             s.reason,
             s.revision,
             s.task_id,
+            s.effect_possible,
             s.last,
         )
         .join(instances, i.id == s.instance_id)
@@ -62,3 +64,34 @@ def page(
     if before is not None:
         query = query.where(s.id < before)
     return [StepReview(*row) for row in conn.execute(query.order_by(s.id.desc()).limit(limit))]
+
+
+@dataclass(frozen=True, slots=True)
+class StuckGroup:
+    """Steps that are in review for one reason. `since` is when the oldest of them last changed."""
+
+    definition_id: str
+    definition_version: int
+    step_key: str
+    review_class: str | None
+    reason: str | None
+    count: int
+    since: int
+
+
+def stuck(conn: Connection, namespace_id: Id, definition_id: str | None, limit: int) -> list[StuckGroup]:
+    """What is in review, counted by definition, version, step and reason; the largest groups first."""
+    s, i = steps.c, instances.c
+    count = func.count().label("found")
+    groups = (i.definition_id, i.definition_version, s.step_key, s.review_class, s.reason)
+    query = (
+        select(*groups, count, func.min(s.last))
+        .join(instances, i.id == s.instance_id)
+        .where(s.namespace_id == namespace_id, s.state == "NEEDS_REVIEW")
+        .group_by(*groups)
+        .order_by(count.desc(), *groups)
+        .limit(limit)
+    )
+    if definition_id is not None:
+        query = query.where(i.definition_id == definition_id)
+    return [StuckGroup(*tuple(row)) for row in conn.execute(query)]

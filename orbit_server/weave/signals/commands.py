@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from orbit_sdk.check.words import near
 from orbit_sdk.engine.commands import AcceptSignal
 from orbit_sdk.engine.matching import is_open_wait
 from orbit_sdk.engine.state import Signal, SignalBody, SignalState, Step
@@ -165,7 +166,10 @@ class SendSignal(Keyless):
         judge = compiled.plan.signal_problems.get(self.signal)
         if judge is None:
             known = ", ".join(sorted(compiled.plan.signal_problems)) or "none"
-            raise InvalidArgument.at("signal", f"is not a signal of this workflow (it knows: {known})")
+            hint = near(self.signal, compiled.plan.signal_problems)
+            raise InvalidArgument.at(
+                "signal", f"{self.signal} is not a signal of this workflow (it knows: {known}).{hint}"
+            )
         problems = judge(self.body)
         if problems:
             raise InvalidArgument(
