@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from urllib.parse import quote
 
@@ -11,7 +11,7 @@ from sqlalchemy.pool import NullPool
 
 
 @contextmanager
-def snapshot(url: str) -> Iterator[Connection]:
+def snapshot(url: str) -> Generator[Connection]:
     """Read one consistent state of `sqlite:///<path>` or `mysql://…`, also while servers write."""
     embedded = url.startswith("sqlite:")
     if embedded:
