@@ -10,6 +10,7 @@ from orbit_sdk.client._sync.pages import each, parse
 from orbit_sdk.client._sync.transport import SyncTransport
 from orbit_sdk.client.checks import check_same
 from orbit_sdk.client.wire import Call, new_key
+from orbit_sdk.protocol.explain import Stuck
 from orbit_sdk.protocol.reviews import ReviewDetail
 from orbit_sdk.protocol.workflows import ReviewItem, ReviewResult
 
@@ -23,6 +24,11 @@ class SyncReviews:
     def list(self, *, kind: str | None = None, review_class: str | None = None) -> Iterator[ReviewItem]:
         """Steps and standalone tasks in review, newest first."""
         return each(self._transport, "/v1/reviews", ReviewItem, {"kind": kind, "review_class": review_class})
+
+    def stuck(self, *, definition_id: str | None = None) -> Stuck:
+        """What is in review, counted by definition, step and reason, the largest groups first."""
+        call = Call("GET", "/v1/reviews/stuck", params={"definition_id": definition_id})
+        return parse(Stuck, self._transport.call(call))
 
     def get(self, workflow_id: str, step_key: str) -> ReviewDetail:
         """A step in review: what was tried, what is known, what may be decided and why not the rest."""

@@ -11,6 +11,7 @@ from orbit_sdk.client._sync.transport import SyncTransport
 from orbit_sdk.client.checks import check_event_detail, check_event_page, check_same
 from orbit_sdk.client.wire import Call, new_key
 from orbit_sdk.protocol.common import Page
+from orbit_sdk.protocol.explain import WorkflowWhy
 from orbit_sdk.protocol.history import Activation, Operation, Round, SignalDetail
 from orbit_sdk.protocol.workflows import (
     BatchResult,
@@ -100,6 +101,13 @@ class SyncWorkflows:
         path = f"/v1/workflows/{workflow_id}/steps/{step_key}"
         found = parse(StepDetail, self._transport.call(Call("GET", path)))
         check_same(found.key, step_key, "step")
+        return found
+
+    def why(self, workflow_id: str) -> WorkflowWhy:
+        """What it waits for, what happens by itself, and what would move it."""
+        call = Call("GET", f"/v1/workflows/{workflow_id}/why")
+        found = parse(WorkflowWhy, self._transport.call(call))
+        check_same(found.workflow_id, workflow_id, "workflow")
         return found
 
     def signal(  # noqa: PLR0913  # one keyword per thing a signal may say
