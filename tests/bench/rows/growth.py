@@ -13,9 +13,9 @@ Figures = dict[str, Any]
 
 
 def long_chains(built: Stage, size: Size) -> Figures:
-    """CPU per step of workflows of 200 steps against such of 50, as many steps in all."""
-    short = chains(built, size, definition="bench.chain50", batch=100, count=size.chain_short, steps=50)
-    long = chains(built, size, definition="bench.chain200", batch=100, count=size.chain_long, steps=200)
+    """CPU per step of workflows of 200 steps against as many of 50: the groups are of one size."""
+    short = chains(built, size, definition="bench.chain50", batch=100, count=size.chains, steps=50)
+    long = chains(built, size, definition="bench.chain200", batch=100, count=size.chains, steps=200)
     return {
         "cpu_ms_per_step_50": short["cpu_ms_per_step"],
         "cpu_ms_per_step_200": long["cpu_ms_per_step"],
