@@ -13,6 +13,7 @@ from orbit_sdk.calendar.notes import local_text, notes, warnings
 from orbit_sdk.calendar.plans import CronPlan, Plan, RatePlan, cron_plan, next_fire, next_fires
 from orbit_sdk.calendar.zones import Zone, load_zone, tzdata_version
 from orbit_sdk.cli.command import command
+from orbit_sdk.cli.connection import Token, Url, connected
 from orbit_sdk.cli.output import ExitCode, Json, Output
 from orbit_sdk.cli.values import duration_ms
 from orbit_sdk.errors import InvalidArgument
@@ -51,6 +52,8 @@ class _Down:
     def policy(self, misfire: Misfire) -> MisfirePolicy:
         return MisfirePolicy(misfire, window_s=self.window_s, count=self.most, per_minute=self.per_minute)
 
+
+_Timing = tuple[str | None, str | None, str | None, str, str | None, str | None]
 
 Cron = Annotated[str | None, typer.Option("--cron", metavar='"30 2 * * *"', help="Five fields.")]
 Every = Annotated[
@@ -99,10 +102,18 @@ def schedule_preview(
     per_minute: Annotated[
         str, typer.Option("--per-minute", help="With --down: how many catching up starts in a minute.")
     ] = "60",
+    stored: Annotated[
+        str | None,
+        typer.Option("--schedule", metavar="SCHEDULE", help="A stored schedule's plan; asks its server."),
+    ] = None,
+    url: Url = None,
+    token: Token = None,
     json: Json = False,
 ) -> None:
     """Show when a plan would fire. Works without a server."""
     out = Output(json=json)
+    if stored is not None:
+        cron, every, anchor, zone, gap, repeat = _stored(stored, url, token)
     asked = _Asked(cron, every, anchor, zone, gap, repeat, after, count)
     try:
         preview = _preview(asked)
@@ -153,6 +164,16 @@ class _Preview:
         for warning in shown["warnings"]:
             out.line(f"warning: {warning}", "yellow")
         out.line(f"{self.zone.name}, time zone data {tzdata_version()}", "dim")
+
+
+def _stored(identity: str, url: str | None, token: str | None) -> _Timing:
+    """The plan of the newest version of a schedule, as if it had been typed."""
+    with connected(url, token) as client:
+        timing: Any = client.schedules.get(identity).versions[-1].spec.timing
+    if timing.kind == "CRON":
+        return timing.cron, None, None, timing.zone, timing.gap, timing.repeat
+    anchor = timing.anchor.isoformat().replace("+00:00", "Z")
+    return None, f"{timing.every_s}s", anchor, timing.zone, None, None
 
 
 def _preview(asked: _Asked) -> _Preview:

@@ -22,7 +22,11 @@ Run = Callable[..., Any]
 GROUPS = {
     "task": ("submit", "show", "list", "cancel", "resolve"),
     "review": ("list", "show", "resolve"),
-    "schedule": ("preview",),
+    "schedule": (
+        *("preview", "create", "edit", "list", "show", "fires", "records"),
+        *("pause", "resume", "trigger", "backfill"),
+    ),
+    "subscription": ("create", "list", "show", "tail", "end"),
     "wait": ("list", "answer"),
 }
 
@@ -31,7 +35,7 @@ def every_command() -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     for name in (*COMMANDS, "server", "migrate"):
         found += [(name, inner) for inner in GROUPS[name]] if name in GROUPS else [(name,)]
-    return [*found, ("credential", "create")]
+    return [*found, *[("credential", inner) for inner in ("create", "list", "revoke")]]
 
 
 @pytest.mark.parametrize("words", every_command(), ids=" ".join)
