@@ -51,7 +51,6 @@ COMMANDS: Final[dict[str, Command]] = {
     "review": Command("orbit_sdk.cli.reviews", "review", _USE),
     "task": Command("orbit_sdk.cli.tasks", "task", _USE),
     "queue": Command("orbit_sdk.cli.queues", "queue", _USE),
-    "why": Command("orbit_sdk.cli.why", "why", _USE),
     "schedule": Command("orbit_sdk.cli.schedules", "schedule", _USE),
     "subscription": Command("orbit_sdk.cli.subscriptions", "subscription", _USE),
 }
