@@ -13,6 +13,7 @@ from orbit_sdk.cli.control import Reason
 from orbit_sdk.cli.forecasts import DryRun, say_forecast
 from orbit_sdk.cli.output import Json, Output
 from orbit_sdk.cli.shapes import compact, items, moment, state_of, wire
+from orbit_sdk.cli.trials import choices_of, error_of, last_error, verdict_words
 from orbit_sdk.cli.values import json_value
 
 if TYPE_CHECKING:
@@ -88,14 +89,15 @@ def review_list(
             item.workflow_id or item.task_id,
             item.step_key,
             item.review_class,
-            item.reason or item.guide,
+            error_of(None if item.error is None else wire(item.error)) or item.reason or item.guide,
             item.business_key,
+            item.effect_key,
             moment(item.since),
-            ", ".join(item.allowed).lower(),
+            choices_of(item),
         )
         for item in found
     ]
-    columns = ("WORKFLOW OR TASK", "STEP", "CLASS", "REASON", "KEY", "SINCE", "MAY BE RESOLVED AS")
+    columns = ("WORKFLOW OR TASK", "STEP", "CLASS", "WHY", "KEY", "EFFECT KEY", "SINCE", "MAY BE RESOLVED AS")
     out.table(columns, rows, "nothing waits for a person")
 
 
@@ -103,7 +105,8 @@ def review_list(
     'orbit review resolve key:A-17 pay succeeded --result \'{"receipt": "R-1"}\' '
     '--reason "it is in the journal" --evidence "journal 4711"',
     'orbit review resolve key:A-17 pay failed --code NO_FUNDS --reason "no money" --evidence "letter 12"',
-    'orbit review resolve key:A-17 pay rerun --reason "the bank never got it" --basis accepted_risk',
+    'orbit review resolve key:A-17 pay rerun --reason "the bank never got it" '
+    '--basis proven --evidence "mail of the bank, 3 May"',
 )
 def review_resolve(
     workflow: WorkflowId,
@@ -194,6 +197,7 @@ def review_show(
             "reason": found.reason,
             "effect": "may have happened" if found.effect_possible else None,
             "effect key": found.effect_key,
+            "last error": last_error(found.attempts),
             "last value": None if found.result is None else compact(found.result),
             "failure": None if found.failure is None else compact(found.failure),
             "guide": found.guide,
@@ -204,21 +208,29 @@ def review_show(
     )
     out.line()
     tried = [
-        (item.attempt_no, item.kind, item.outcome or item.state, item.worker, moment(item.started_at))
+        (
+            item.attempt_no,
+            item.kind,
+            item.outcome or item.state,
+            item.worker,
+            moment(item.started_at),
+            error_of(item.error),
+        )
         for item in found.attempts
     ]
-    out.table(("ATTEMPT", "KIND", "OUTCOME", "WORKER", "STARTED"), tried, "nothing was tried")
+    out.table(("ATTEMPT", "KIND", "OUTCOME", "WORKER", "STARTED", "ERROR"), tried, "nothing was tried")
     for item in found.evidence:
         out.line(f"evidence of {moment(item.at)}: {item.kind} {compact(item.body)}", "yellow")
     out.line()
     choices = [
-        (item.verdict.lower(), _may(item.allowed, item.needs_proof), item.reason) for item in found.decisions
+        (
+            verdict_words(item.verdict, needs_proof=item.allowed and item.needs_proof),
+            "yes" if item.allowed else "no",
+            item.reason,
+        )
+        for item in found.decisions
     ]
     out.table(("DECISION", "ALLOWED", "BECAUSE"), choices, "")
-
-
-def _may(allowed: bool, needs_proof: bool) -> str:
-    return "no" if not allowed else "with proof" if needs_proof else "yes"
 
 
 review = group("What waits for a person.", review_list, review_show, review_resolve)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from orbit_sdk.cli.command import command, group
-from orbit_sdk.cli.connection import Token, Url, connected, task_id
+from orbit_sdk.cli.connection import Token, Url, connected, task_id, workflow_id
 from orbit_sdk.cli.control import Reason
 from orbit_sdk.cli.output import Json, Output
 from orbit_sdk.cli.reviews import (
@@ -24,6 +24,7 @@ from orbit_sdk.cli.reviews import (
     decision,
 )
 from orbit_sdk.cli.shapes import compact, items, moment, wire
+from orbit_sdk.cli.trials import error_of, last_error
 from orbit_sdk.cli.values import duration_ms, json_value, labels, versioned
 from orbit_sdk.protocol.tasks import Attempt, TaskDetail
 
@@ -164,7 +165,9 @@ def _say(detail: TaskDetail, attempts: list[Attempt], out: Output) -> None:
             "parameters": compact(detail.parameters),
             "result": None if detail.result is None else compact(detail.result),
             "error": error,
+            "last error": None if error is not None else last_error(attempts),
             "effect key": detail.effect_key,
+            "may be": _decisions(detail),
         }
     )
     out.line()
@@ -176,22 +179,34 @@ def _say(detail: TaskDetail, attempts: list[Attempt], out: Output) -> None:
             item.outcome,
             item.worker,
             moment(item.started_at or item.offered_at),
+            error_of(item.error),
         )
         for item in attempts
     ]
-    out.table(("ATTEMPT", "KIND", "STATE", "OUTCOME", "WORKER", "SINCE"), rows, "no attempt yet")
+    out.table(("ATTEMPT", "KIND", "STATE", "OUTCOME", "WORKER", "SINCE", "ERROR"), rows, "no attempt yet")
     for item in detail.evidence:
         contradiction = ", contradicts" if item.contradiction else ""
         out.line(f"evidence {item.kind}{contradiction}  {moment(item.at)}  {compact(item.body)}", "yellow")
 
 
-@command("orbit task list --queue payments --state RUNNING")
+def _decisions(detail: TaskDetail) -> str | None:
+    """What a person may decide, and with which command."""
+    if detail.state != "NEEDS_REVIEW":
+        return None
+    if detail.workflow_id is not None:
+        return f"decided with its step: orbit review resolve {detail.workflow_id} {detail.step_key}"
+    return f"{', '.join(TaskVerdict)} (orbit task resolve {detail.id})"
+
+
+@command("orbit task list --queue payments --state RUNNING", "orbit task list --workflow key:A-17")
 def task_list(
     state: Annotated[str | None, typer.Option("--state", "-s", help="Only in this state.")] = None,
     queue: Annotated[str | None, typer.Option("--queue", "-q", help="Only of this queue.")] = None,
     handler: Annotated[str | None, typer.Option("--handler", help="Only for this handler.")] = None,
     key: Annotated[str | None, typer.Option("--key", "-k", help="Only with this business key.")] = None,
-    workflow: Annotated[str | None, typer.Option("--workflow", help="Only of this workflow.")] = None,
+    workflow: Annotated[
+        str | None, typer.Option("--workflow", "-w", help="Only of this workflow: an id or key:<key>.")
+    ] = None,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, max=10_000, help="How many, newest first.")
     ] = 20,
@@ -206,9 +221,9 @@ def task_list(
         "queue": queue,
         "handler": handler,
         "business_key": key,
-        "workflow_id": workflow,
     }
     with connected(url, token) as client:
+        filters["workflow_id"] = None if workflow is None else workflow_id(client, workflow)
         found = list(islice(client.tasks.list(**filters), limit))
     if json:
         out.data(items(found))

@@ -11,9 +11,11 @@ from orbit_sdk.cli.command import command
 from orbit_sdk.cli.connection import Token, Url, WorkflowId, connected, workflow_id
 from orbit_sdk.cli.output import Json, Output
 from orbit_sdk.cli.shapes import compact, items, moment, opened, state_of, step_about, took, wire
+from orbit_sdk.cli.trials import choices_among, last_error
 
 if TYPE_CHECKING:
     from orbit_sdk.client import Orbit
+    from orbit_sdk.protocol.reviews import ReviewDetail
     from orbit_sdk.protocol.workflows import Steps, WorkflowDetail
 
 __all__ = ["list_", "say_workflow", "show"]
@@ -127,13 +129,24 @@ def say_steps(steps: Steps, out: Output) -> None:
     out.table(("STEP", "KIND", "STATE", "ABOUT", "TOOK"), rows, "no step yet")
 
 
+def _waits_for_a_person(review: ReviewDetail) -> dict[str, str | None]:
+    return {
+        "last error": last_error(review.attempts),
+        "effect": "may have happened" if review.effect_possible else None,
+        "effect key": review.effect_key,
+        "may be": choices_among(review.decisions),
+        "more": f"orbit review show {review.workflow_id} {review.key}",
+    }
+
+
 def _show_step(client: Orbit, found: str, key: str, out: Output) -> None:
     step = client.workflows.step(found, key)
+    review = client.reviews.get(found, key) if step.state == "NEEDS_REVIEW" else None
     activations = list(client.workflows.activations(found, key))
     rounds = list(client.workflows.rounds(found, key)) if step.round else []
     if out.json:
         history = {"activations": items(activations)["items"], "rounds": items(rounds)["items"]}
-        out.data({**wire(step), **history})
+        out.data({**wire(step if review is None else review), **history})
         return
     out.fields(
         {
@@ -148,6 +161,7 @@ def _show_step(client: Orbit, found: str, key: str, out: Output) -> None:
             "given": None if not activations else compact(activations[0].parameters),
             "result": None if step.result is None else compact(step.result),
             "failure": None if step.failure is None else compact(step.failure),
+            **({} if review is None else _waits_for_a_person(review)),
         }
     )
     if len(activations) > 1:

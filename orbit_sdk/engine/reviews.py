@@ -19,6 +19,7 @@ from orbit_sdk.engine.shape import (
     Merge,
     PlanNode,
     Poll,
+    Spec,
     Succeed,
     Task,
     Wait,
@@ -232,6 +233,11 @@ def _refuse_rerun(turn: Turn, command: DecideReview, step: Step, node: PlanNode)
     return None
 
 
+def rerun_needs_proof(spec: Spec, *, effect_possible: bool) -> bool:
+    """Whether a step of this kind runs again only where it is proven that no attempt had an effect."""
+    return isinstance(spec, Task | Poll) and effect_possible and not spec.call.repeatable
+
+
 def _refuse_repeat(turn: Turn, command: DecideReview, step: Step, call: Call) -> Refusal | None:
     if attempts_left(call, step) <= 0:
         return _refusal("no attempt is left; conclude it")
@@ -243,7 +249,9 @@ def _refuse_repeat(turn: Turn, command: DecideReview, step: Step, call: Call) ->
         return None
     if _phase(step, command) is TaskPhase.SUCCEEDED:
         return _refusal("its task succeeded; conclude it with the right result")
-    if step.effect_possible and not command.no_effect_proven:
+    if rerun_needs_proof(turn.node(step).spec, effect_possible=step.effect_possible) and not (
+        command.no_effect_proven
+    ):
         return _refusal("an attempt may have had an effect; prove that it had none, or conclude it")
     return None
 

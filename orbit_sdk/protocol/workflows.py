@@ -245,7 +245,11 @@ class ReviewResult(Workflow):
 
 
 class ReviewItem(Answer):
-    """One thing that waits for a person: a step of a workflow, or a standalone task."""
+    """One thing that waits for a person: a step of a workflow, or a standalone task.
+
+    `error` is what its last attempt reported (the message may be cut, or masked). `needs_proof` lists those
+    of `allowed` that are taken with basis PROVEN and evidence only.
+    """
 
     kind: Literal["STEP", "TASK"]
     workflow_id: Id | None = None
@@ -259,7 +263,11 @@ class ReviewItem(Answer):
     definition_id: str | None = None
     handler: str | None = None
     allowed: list[str] = []
+    needs_proof: list[str] = []
     guide: str | None = None
+    error: WorkflowError | None = None
+    effect_possible: bool = False
+    effect_key: str | None = None
 
 
 class EventSummary(Answer):

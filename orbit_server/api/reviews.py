@@ -10,19 +10,28 @@ from sqlalchemy import Connection
 from orbit_sdk.definition.nodes import PollNode, TaskNode, WaitNode
 from orbit_sdk.engine.commands import Verdict
 from orbit_sdk.engine.refs import effect_key
+from orbit_sdk.engine.reviews import rerun_needs_proof
 from orbit_sdk.errors import NotFound
 from orbit_sdk.protocol.common import Page
 from orbit_sdk.protocol.reviews import ReviewDetail
 from orbit_sdk.protocol.workflows import DecideReview, ReviewItem, ReviewResult
+from orbit_sdk.values.ids import Id
 from orbit_sdk.values.instants import to_rfc3339
 from orbit_sdk.values.json_strict import Json
 from orbit_server.api.call import Call
 from orbit_server.api.masking import hidden, masks_of, shown
 from orbit_server.api.query import PAGING, name_filter, one_of
 from orbit_server.api.routes import Route
-from orbit_server.api.task_views import attempt_view, evidence_view
+from orbit_server.api.task_views import attempt_view, error_view, evidence_view
 from orbit_server.api.workflows import compiled_of, present, step_item
-from orbit_server.pulse.tasks.queries import TaskFilter, attempts_of, evidence_of, list_tasks
+from orbit_server.pulse.tasks.queries import (
+    TaskFilter,
+    Trial,
+    attempts_of,
+    evidence_of,
+    list_tasks,
+    trials_of,
+)
 from orbit_server.pulse.tasks.records import Attempt, Evidence, Task
 from orbit_server.weave.definitions.catalog import Compiled
 from orbit_server.weave.instances import history
@@ -54,7 +63,7 @@ async def _list_reviews(call: Call) -> Any:
     after: Any = paging.after or (_STEP, None)
     shows_tasks = call.principal.allows("tasks:read") and "definition_id" not in call.query
 
-    def read(conn: Connection) -> list[Found]:
+    def read(conn: Connection) -> tuple[list[Found], dict[Id, Trial]]:
         found: list[Found] = []
         if kind in (None, _STEP) and after[0] == _STEP:
             found += queries.page(
@@ -75,14 +84,29 @@ async def _list_reviews(call: Call) -> Any:
                 before=after[1] if after[0] == _TASK else None,
                 limit=paging.take - len(found),
             )
-        return found
+        return found, trials_of(conn, [task_id for row in found if (task_id := _task_of(row)) is not None])
 
-    rows = await call.server.database.read(read)
+    rows, trials = await call.server.database.read(read)
     compiled = {
         key: await call.server.weave.catalog.get(key)
         for key in {row.definition_key for row in rows if isinstance(row, StepReview)}
     }
-    return paging.page(rows, lambda row: _item(row, compiled), _position)
+    reads = call.principal.allows("payloads:read")
+    return paging.page(
+        rows,
+        lambda row: _item(row, compiled) | _tried(trials.get(_task_of(row) or ""), reads=reads),
+        _position,
+    )
+
+
+def _task_of(row: Found) -> Id | None:
+    return row.id if isinstance(row, Task) else row.task_id
+
+
+def _tried(trial: Trial | None, *, reads: bool) -> dict[str, Any]:
+    if trial is None:
+        return {}
+    return present({"effect_key": trial.effect_key, "error": error_view(trial.error, reads=reads)})
 
 
 def _position(row: Found) -> tuple[str, str]:
@@ -96,6 +120,7 @@ def _item(row: Found, compiled: dict[str, Compiled]) -> dict[str, Any]:
             "task_id": row.id,
             "handler": row.handler,
             "reason": row.error_code,
+            "effect_possible": bool(row.effect_possible),
             "allowed": ["SUCCEEDED", "FAILED", "CANCELLED", "RETRY"],
         }
     else:
@@ -118,10 +143,14 @@ def _step_item(row: StepReview, compiled: Compiled) -> dict[str, Any]:
         "step_key": row.step_key,
         "task_id": row.task_id,
         "reason": row.reason,
+        "effect_possible": bool(row.effect_possible),
         "allowed": ["FAILED", "RERUN"]
         if node is not None and node.kind in ("BRANCH", "JOIN")
         else ["SUCCEEDED", "FAILED", "RERUN"],
     }
+    spec = compiled.plan.nodes[row.step_key].spec
+    if rerun_needs_proof(spec, effect_possible=bool(row.effect_possible)):
+        view["needs_proof"] = ["RERUN"]
     if isinstance(node, TaskNode | PollNode):
         view["handler"] = node.handler.partition("@")[0]
     if isinstance(node, TaskNode | PollNode | WaitNode) and node.review is not None:

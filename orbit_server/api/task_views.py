@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection
 
+from orbit_sdk.definition.masking import MASK
 from orbit_sdk.errors import NotFound
 from orbit_sdk.values.instants import to_rfc3339
 from orbit_sdk.values.names import handler_key
@@ -17,6 +18,9 @@ from orbit_server.pulse.tasks.lifecycle import TaskState
 from orbit_server.pulse.tasks.queries import TaskDetail, TaskFilter
 from orbit_server.pulse.tasks.records import Attempt, Evidence, Task
 from orbit_server.weave.instances import queries as instances
+
+_MESSAGE_CHARS = 1_000
+"""Of a message so much is shown in lists."""
 
 TASK_STATES = tuple(state.value for state in TaskState)
 
@@ -170,6 +174,19 @@ def evidence_view(found: Evidence, *, reads: bool) -> dict[str, Any]:
     return view | _present({"attempt_id": found.attempt_id, "body": body})
 
 
+def error_view(text: str | None, *, reads: bool) -> dict[str, Any] | None:
+    """Code and message of a stored error; the message cut where it gets long, and masked where the reader may
+    not read values.
+    """
+    if text is None:
+        return None
+    error = orjson.loads(text)
+    message = str(error.get("message") or "")
+    if len(message) > _MESSAGE_CHARS:
+        message = message[:_MESSAGE_CHARS] + "…"
+    return {"code": str(error.get("code") or "ERROR"), "message": message if reads else MASK}
+
+
 def attempt_view(row: Attempt, *, reads: bool) -> dict[str, Any]:
     """An attempt (`protocol.tasks.Attempt`)."""
     view: dict[str, Any] = {
@@ -188,7 +205,7 @@ def attempt_view(row: Attempt, *, reads: bool) -> dict[str, Any]:
         "started_at": _at(row.started_at),
         "marked_at": _at(row.marked_at),
         "closed_at": _at(row.closed_at),
-        "error": shown(row.error) if reads else hidden(row.error),
+        "error": shown(row.error) if reads else error_view(row.error, reads=False),
     }
     return view | _present(optional)
 

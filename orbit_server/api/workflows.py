@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from sqlalchemy import Connection
 
+from orbit_sdk.definition.nodes import Node, PollNode, WaitNode
 from orbit_sdk.errors import Internal, NotFound, OrbitError
 from orbit_sdk.protocol.common import Page
 from orbit_sdk.protocol.workflows import (
@@ -186,14 +187,25 @@ async def _list_steps(call: Call) -> Any:
     ended = row.state.value in _ENDED
     for key, node in compiled.definition.nodes.items():
         if key not in active:  # never activated: derived, not stored
-            items.append(_untouched(key, node.kind, node.title, ended=ended))
+            items.append(_untouched(key, node, ended=ended))
     return {"workflow_id": row.id, "revision": str(row.revision), "items": items}
 
 
-def _untouched(key: str, kind: str, title: str | None, *, ended: bool) -> dict[str, Any]:
-    view: dict[str, Any] = {"key": key, "kind": kind, "state": "SKIPPED" if ended else "PENDING"}
+def _untouched(key: str, node: Node, *, ended: bool) -> dict[str, Any]:
+    view: dict[str, Any] = {"key": key, "kind": node.kind, "state": "SKIPPED" if ended else "PENDING"}
     view |= {"activation_no": 0, "revision": "0"}
-    return view if title is None else {**view, "title": title}
+    return view | present({"title": node.title, "signal": _signal_of(node)})
+
+
+def _signal_of(node: Node) -> str | None:
+    """The signal that a step of this kind takes."""
+    match node:
+        case WaitNode():
+            return node.signal
+        case PollNode():
+            return None if node.final_signal is None else node.final_signal.signal
+        case _:
+            return None
 
 
 def present(values: dict[str, Any]) -> dict[str, Any]:
@@ -225,7 +237,7 @@ async def _get_step(call: Call) -> Any:
     if node is None:
         raise NotFound("no such step")
     if facts is None:
-        return _untouched(key, node.kind, node.title, ended=row.state.value in _ENDED)
+        return _untouched(key, node, ended=row.state.value in _ENDED)
     view = step_item(facts, compiled)
     reads = call.principal.allows("payloads:read")
     if facts.result is not None:
