@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from orbit_sdk.cli.command import command, group, solo
+from orbit_sdk.cli.credentials import credential_list, credential_revoke
 from orbit_sdk.cli.output import ExitCode, Json, Output
 from orbit_sdk.cli.values import duration_ms
 from orbit_sdk.errors import InvalidArgument, OrbitError, Unavailable
@@ -289,4 +290,4 @@ def _migrate(url: str) -> None:
 
 server = solo("server", run_server)
 migrate = solo("migrate", run_migrate)
-credential = group("Credentials: who may do what.", credential_create)
+credential = group("Credentials: who may do what.", credential_create, credential_list, credential_revoke)
