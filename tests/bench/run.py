@@ -16,7 +16,7 @@ from typing import Any, Final
 from tests.bench import report
 from tests.bench.floor import floor
 from tests.bench.machine import machine
-from tests.bench.rows import commands, connections, growth, latency, requests, throughput
+from tests.bench.rows import blocked, commands, connections, growth, latency, requests, throughput
 from tests.bench.sizes import SIZES, Size
 from tests.bench.stage import Dialect, Stage, stage
 from tests.databases import MariaDb, running_mariadb
@@ -58,6 +58,7 @@ ROWS: Final[dict[str, Row]] = {
     "B5a": Row("chains of 200 steps against chains of 50", growth.long_chains),
     "B5b": Row("a full database against an empty one", growth.full_database),
     "B6": Row("start requests against a bare JSON echo", requests.starts, worker=False),
+    "B7": Row("claims behind many blocked tasks against none", blocked.head_of_line),
     "B8": Row("timers while B1 runs", latency.timers),
     "B9": Row("idle worker connections", connections.idle_workers),
     "B10": Row("import, check, compile", alone=commands.commands),

@@ -20,6 +20,7 @@ class Size:
     waiting: int = 2_000
     finished: int = 9_000
     requests: int = 2_000
+    blocked: int = 100_000
     timers: int = 10_000
     timers_over_s: float = 10.0
     connections: int = 1_000
@@ -43,6 +44,7 @@ SIZES: Final = {
         waiting=20,
         finished=40,
         requests=20,
+        blocked=20,
         timers=6,
         timers_over_s=0.1,
         connections=5,

@@ -40,7 +40,7 @@ def fans(built: Stage, size: Size) -> Figures:
 
 def tasks(built: Stage, size: Size, *, batch: int) -> Figures:
     """Single tasks without a workflow."""
-    orders = [_order(n) for n in range(size.tasks)]
+    orders = [order(n) for n in range(size.tasks)]
 
     async def submit(client: OrbitClient) -> None:
         if batch:
@@ -55,7 +55,8 @@ def tasks(built: Stage, size: Size, *, batch: int) -> Figures:
     return _measured(built, submit, ("tasks", size.tasks), size.tasks)
 
 
-def _order(n: int) -> dict[str, Any]:
+def order(n: int) -> dict[str, Any]:
+    """A task for the benchmark's worker."""
     return {
         "queue": QUEUE,
         "handler": noop.name,
