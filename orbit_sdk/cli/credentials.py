@@ -1,4 +1,4 @@
-"""`orbit credential list` and `orbit credential revoke`: over the server, where their sessions end at once."""
+"""`orbit credential list` and `revoke`: over the server, where the sessions of a revoked one end at once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def credential_revoke(
     out = Output(json=json)
     if not is_id(identity):
         raise typer.BadParameter(
-            f"{identity!r} is not a credential id; `orbit credential list` shows them", param_hint="CREDENTIAL"
+            f"{identity!r} is not a credential id; `orbit credential list` shows them",
+            param_hint="CREDENTIAL",
         )
     with connected(url, token) as client:
         found = client.credentials.revoke(identity, reason=reason)

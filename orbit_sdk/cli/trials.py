@@ -45,6 +45,5 @@ def choices_of(item: ReviewItem) -> str:
 
 def choices_among(decisions: Sequence[Choice]) -> str:
     """The same of a review that was read by itself: what is not allowed now is left out."""
-    return ", ".join(
-        verdict_words(choice.verdict, needs_proof=choice.needs_proof) for choice in decisions if choice.allowed
-    )
+    allowed = [choice for choice in decisions if choice.allowed]
+    return ", ".join(verdict_words(choice.verdict, needs_proof=choice.needs_proof) for choice in allowed)
