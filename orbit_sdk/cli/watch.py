@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from orbit_sdk.client import Orbit
     from orbit_sdk.protocol.workflows import Step, WorkflowDetail
 
-__all__ = ["follow", "watch"]
+__all__ = ["Teller", "follow", "watch"]
 
 _POLL_S = 10.0
 _TASK_POLL_S = 0.5
@@ -60,7 +60,7 @@ def follow(
 ) -> ExitCode:
     """Show every change until the workflow ends; the exit code says how."""
     until = None if timeout is None else time.monotonic() + timeout
-    teller = _Teller(out)
+    teller = Teller(out)
     detail = None
     try:
         for detail, steps in _changes(client, found, until):
@@ -90,24 +90,31 @@ def _changes(client: Orbit, found: str, until: float | None) -> Iterator[tuple[W
 
 
 @dataclass(slots=True)
-class _Teller:
-    """Says what is new since the last look: a line per step that moved."""
+class Teller:
+    """Says what is new since the last look: a line per step that moved, in the order of the times shown."""
 
     out: Output
     known: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     state: str | None = None
+    last: datetime | None = None
+    """The latest time shown: no later line goes back behind it."""
 
     def tell(self, detail: WorkflowDetail, steps: list[Step]) -> None:
         if self.state is None and not self.out.json:
             key = f"  key {detail.business_key}" if detail.business_key else ""
             self.out.line(f"{detail.definition_id}@{detail.definition_version}  {detail.id}{key}", "bold")
+        moved: list[tuple[datetime, Step]] = []
         for step in sorted(steps, key=opened):
             mark = (step.state, step.activation_no, step.round, step.task_state, step.review_class)
             before = self.known.get(step.key)
             if before == mark or (before is None and step.state == "PENDING"):
                 continue
             self.known[step.key] = mark
-            self._step(step, first=before is None)
+            # Between opening and closing, a change has no instant of its own: it is when it was seen.
+            first = step.opened_at if before is None else None
+            moved.append((step.closed_at or first or datetime.now(UTC), step))
+        for at, step in sorted(moved, key=lambda item: item[0]):
+            self._step(step, at)
         self._workflow(detail)
 
     def end(self, detail: WorkflowDetail) -> None:
@@ -120,15 +127,13 @@ class _Teller:
         elif detail.ended_at is None:
             self.out.note(f"still {state_of(detail)}; look again with: orbit watch {detail.id}", "dim")
 
-    def _step(self, step: Step, *, first: bool) -> None:
+    def _step(self, step: Step, at: datetime) -> None:
         if self.out.json:
             self.out.event({"step": wire(step)})
             return
         if step.state == "SKIPPED" or (step.kind in _PLUMBING and step.state in _QUIET):
             return  # how the graph is drawn, not what happens
         about = step_about(step) or took(step.opened_at, step.closed_at)
-        # Between opening and closing, a change has no instant of its own: it is when it was seen.
-        at = step.closed_at or (step.opened_at if first else datetime.now(UTC))
         self._say(at, step.key, step.state, about)
 
     def _workflow(self, detail: WorkflowDetail) -> None:
@@ -148,5 +153,16 @@ class _Teller:
 
     def _say(self, at: datetime | None, what: str, state: str, about: str) -> None:
         shown = styled(state.ljust(14), state_style(state), sys.stdout)
+        at = self._not_before(at)
         clock = styled(moment(at)[11:] or " " * 8, "dim", sys.stdout)
         self.out.line(f"{clock}  {what.ljust(20)}  {shown}  {about}".rstrip())
+
+    def _not_before(self, at: datetime | None) -> datetime | None:
+        """The time to show: never behind the one before. A new day is said first."""
+        if at is None:
+            return None
+        before, self.last = self.last, at if self.last is None else max(at, self.last)
+        day = moment(self.last)[:10]
+        if day != moment(before or datetime.now(UTC))[:10]:
+            self.out.line(day, "dim")
+        return self.last
