@@ -298,7 +298,8 @@ def main() -> int:
             stage.say(f"left running: {pids}; data and logs in {stage.folder}; stop with: kill <pid>")
         else:
             stage.say(
-                "where to look next: `make demo KEEP=1` leaves it running; docs/tutorial/ explains each step"
+                "where to look next: `make demo KEEP=1` leaves it running; "
+                "write your own: docs/tutorial/first-workflow.md"
             )
         return 0
     except (DemoFailed, OrbitError) as error:
