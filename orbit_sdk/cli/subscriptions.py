@@ -8,6 +8,7 @@ import typer
 
 from orbit_sdk.cli.command import command, group
 from orbit_sdk.cli.connection import Token, Url, connected
+from orbit_sdk.cli.control import Reason
 from orbit_sdk.cli.output import Json, Output
 from orbit_sdk.cli.shapes import compact, items, moment, wire
 from orbit_sdk.cli.values import json_value
@@ -97,12 +98,14 @@ def subscription_tail(
                 return
 
 
-@command("orbit subscription end results")
-def subscription_end(name: Name, url: Url = None, token: Token = None, json: Json = False) -> None:
+@command('orbit subscription end results --reason "its reader is gone"')
+def subscription_end(
+    name: Name, reason: Reason, url: Url = None, token: Token = None, json: Json = False
+) -> None:
     """End a subscription and forget its backlog."""
     out = Output(json=json)
     with connected(url, token) as client:
-        client.subscriptions.end(name)
+        client.subscriptions.end(name, reason=reason)
     if json:
         out.data({"name": name, "ended": True})
     else:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from orbit_sdk.protocol.common import Answer, Counter, HandlerName, Id, Instant, QueueName, Request
+from orbit_sdk.protocol.common import Answer, Counter, HandlerName, Id, Instant, QueueName, Reason, Request
 
 SubscriptionName = HandlerName
 EventKind = Literal["TASK", "WORKFLOW", "STEP", "SIGNAL"]
@@ -122,6 +122,10 @@ class Acknowledged(Answer):
     """How many were waiting for it; what was acknowledged before counts no second time."""
 
     acknowledged: int
+
+
+class EndSubscription(Request):
+    reason: Reason
 
 
 class Ended(Answer):

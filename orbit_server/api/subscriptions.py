@@ -15,6 +15,7 @@ from orbit_sdk.protocol.subscriptions import (
     Acknowledged,
     CreateSubscription,
     Ended,
+    EndSubscription,
     Pull,
     Pulled,
     Subscription,
@@ -30,7 +31,7 @@ from orbit_server.api.waiting import wait_for
 from orbit_server.platform.permissions import Principal
 from orbit_server.pulse.subscriptions import managing, reading
 from orbit_server.pulse.subscriptions.filters import KINDS, stored_filter
-from orbit_server.pulse.subscriptions.managing import NewSubscription
+from orbit_server.pulse.subscriptions.managing import EndOrder, NewSubscription
 from orbit_server.pulse.subscriptions.reading import Taken
 
 
@@ -205,17 +206,8 @@ async def _acknowledge(call: Call) -> Any:
 async def _end(call: Call) -> Any:
     name = call.path["subscription"]
     now = await call.server.database.now()
-    await call.server.database.write(
-        partial(
-            managing.end,
-            namespace_id=call.namespace_id,
-            name=name,
-            actor=call.principal.actor,
-            audit_id=call.seed().nth(0),
-            now=now,
-        ),
-        lane=call.namespace_id,
-    )
+    order = EndOrder(call.namespace_id, name, call.principal.actor, call.body.reason, call.seed().nth(0))
+    await call.server.database.write(partial(managing.end, order=order, now=now), lane=call.namespace_id)
     return {"name": name, "ended": True}
 
 
@@ -276,6 +268,7 @@ ROUTES = (
         Ended,
         _end,
         "End a subscription and forget its backlog",
+        body=EndSubscription,
         idempotency="natural",
     ),
 )

@@ -17,6 +17,14 @@ from tests.documents import document, end, ref, task, wait
 from tests.server import EVERYTHING, Api
 
 CLOSED = [route for route in ROUTES if route.permission is not None]
+SCHEDULE: dict[str, Any] = {
+    "timing": {"kind": "RATE", "every_s": 3600},
+    "misfire": {"policy": "SKIP"},
+    "overlap": {"policy": "ALLOW"},
+    "target": {"kind": "TASK", "queue": "jobs", "handler": "safe", "handler_version": 1},
+}
+# Who says what a schedule starts must be allowed to start it by hand.
+BESIDE = {"/v1/schedules": "tasks:submit", "/v1/schedules/{schedule_id}/edit": "tasks:submit"}
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/definitions": {"definition": ASKING},
     "/v1/definitions/check": {"definition": ASKING},
@@ -28,6 +36,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/workflows/{workflow_id}/pause": {"reason": "r"},
     "/v1/workflows/{workflow_id}/resume": {"reason": "r"},
     "/v1/workflows/{workflow_id}/cancel": {"reason": "r"},
+    "/v1/workflows/{workflow_id}/restart": {"effects": "NEW", "reason": "r"},
     "/v1/workflows/{workflow_id}/reviews/{step_key}": {
         "verdict": "FAILED",
         "expected_revision": "1",
@@ -53,6 +62,20 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/limits": {"reason": "r"},
     "/v1/workers/block": {"build": "b", "reason": "r"},
     "/v1/workers/unblock": {"build": "b", "reason": "r"},
+    "/v1/schedules": {"name": "s", **SCHEDULE},
+    "/v1/schedules/{schedule_id}/edit": {**SCHEDULE, "expected_version": 1, "reason": "r"},
+    "/v1/schedules/{schedule_id}/pause": {"reason": "r"},
+    "/v1/schedules/{schedule_id}/resume": {"reason": "r"},
+    "/v1/schedules/{schedule_id}/trigger": {"reason": "r"},
+    "/v1/schedules/{schedule_id}/backfill": {
+        "start_at": "2026-01-01T00:00:00Z",
+        "end_at": "2026-01-02T00:00:00Z",
+        "reason": "r",
+    },
+    "/v1/subscriptions": {"name": "s", "when_full": "DROP_OLDEST"},
+    "/v1/subscriptions/{subscription}/pull": {},
+    "/v1/subscriptions/{subscription}/acknowledge": {"ids": ["0" * 32]},
+    "/v1/subscriptions/{subscription}/end": {"reason": "r"},
     "/v1/credentials": {"name": "n", "permissions": []},
     "/v1/credentials/{credential_id}/revoke": {"reason": "r"},
 }
@@ -96,7 +119,10 @@ async def test_a_route_opens_to_its_permission_and_to_no_other(edge: Api, route:
         "version": "1",
         "step_key": "ask",
         "queue": "jobs",
+        "schedule_id": (await edge.post("/v1/schedules", BODIES["/v1/schedules"])).data["id"],
+        "subscription": "results",
     }
+    await edge.post("/v1/subscriptions", {"name": "results", "when_full": "DROP_OLDEST"}, key=None)
     path = route.path.format(**names)
     without = tuple(sorted(PERMISSIONS - {route.permission}))
     closed = await edge.with_rights(replace(EVERYTHING, permissions=without))
@@ -105,7 +131,8 @@ async def test_a_route_opens_to_its_permission_and_to_no_other(edge: Api, route:
     assert str(route.permission) in refused.body["error"]["message"]
     nobody = await call(Api(edge.parts, None), route, path)
     assert nobody.status == 401
-    opened = await edge.with_rights(replace(EVERYTHING, permissions=(str(route.permission),)))
+    beside = [BESIDE[route.path]] if route.path in BESIDE and route.method == "POST" else []
+    opened = await edge.with_rights(replace(EVERYTHING, permissions=(str(route.permission), *beside)))
     allowed = await call(opened, route, path)
     assert allowed.status in (200, 404, 409), allowed.body
     if allowed.status == 200 and route.answer is not None:

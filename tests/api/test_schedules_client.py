@@ -143,4 +143,4 @@ def test_schedules_and_subscriptions_on_the_command_line(
     assert "task.submitted" in run("subscription", "tail", "jobs", "--once")
     assert "jobs" in run("subscription", "list")
     assert "DROP_OLDEST" in run("subscription", "show", "jobs")
-    assert "ended" in run("subscription", "end", "jobs")
+    assert "ended" in run("subscription", "end", "jobs", "--reason", "done")

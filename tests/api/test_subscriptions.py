@@ -175,8 +175,8 @@ async def test_an_ended_subscription_is_gone_with_its_backlog(migrated_url: str)
         first = await subscribe(api)
         await submit(api)
         await fan_out(api)
-        assert (await api.post(f"{PATH}/results/end", {}, key=None)).status in (200, 400)
-        await api.send("POST", f"{PATH}/results/end")
+        ended = await api.post(f"{PATH}/results/end", {"reason": "gone"}, key=None)
+        assert ended.data == {"name": "results", "ended": True}
         assert (await api.get(f"{PATH}/results")).code == "NOT_FOUND"
 
         async def purged() -> bool:

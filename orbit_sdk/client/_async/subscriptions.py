@@ -65,9 +65,10 @@ class AsyncSubscriptions:
         call = Call("POST", f"/v1/subscriptions/{name}/acknowledge", body={"ids": list(ids)})
         return parse(Acknowledged, await self._transport.call(call)).acknowledged
 
-    async def end(self, name: str) -> None:
+    async def end(self, name: str, *, reason: str) -> None:
         """End it and forget its backlog."""
-        await self._transport.call(Call("POST", f"/v1/subscriptions/{name}/end"))
+        body = {"reason": reason}
+        await self._transport.call(Call("POST", f"/v1/subscriptions/{name}/end", body=body))
 
     async def read(
         self, name: str, *, batch: int = 20, wait: float = _WAIT_S, once: bool = False

@@ -64,9 +64,10 @@ class AsyncSubscriptions:
         call = Call("POST", f"/v1/subscriptions/{name}/acknowledge", body={"ids": list(ids)})
         return parse(Acknowledged, self._transport.call(call)).acknowledged
 
-    def end(self, name: str) -> None:
+    def end(self, name: str, *, reason: str) -> None:
         """End it and forget its backlog."""
-        self._transport.call(Call("POST", f"/v1/subscriptions/{name}/end"))
+        body = {"reason": reason}
+        self._transport.call(Call("POST", f"/v1/subscriptions/{name}/end", body=body))
 
     def read(
         self, name: str, *, batch: int = 20, wait: float = _WAIT_S, once: bool = False

@@ -14,7 +14,17 @@ from orbit_sdk.values.ids import Id, derive_id
 from orbit_server.platform.audit import AUDIT, AuditRow
 from orbit_server.storage.tables import readers, rosters, subscriptions
 
-__all__ = ["NewSubscription", "create", "end", "figures_of", "find", "page", "purge", "subscription_id_of"]
+__all__ = [
+    "EndOrder",
+    "NewSubscription",
+    "create",
+    "end",
+    "figures_of",
+    "find",
+    "page",
+    "purge",
+    "subscription_id_of",
+]
 
 _S = subscriptions.c
 
@@ -111,23 +121,37 @@ def create(conn: Connection, new: NewSubscription, now: int) -> Id:
     return subscription_id
 
 
-def end(conn: Connection, namespace_id: Id, name: str, actor: str, audit_id: Id, now: int) -> None:
+@dataclass(frozen=True, slots=True)
+class EndOrder:
+    """Who ends which subscription, and why."""
+
+    namespace_id: Id
+    name: str
+    actor: str
+    reason: str
+    audit_id: Id
+
+
+def end(conn: Connection, order: EndOrder, now: int) -> None:
     """Nothing is added any more and nothing can be pulled; its backlog goes in bites. Raises NotFound."""
-    conn.execute(update(rosters).where(rosters.c.id == namespace_id).values(lock_seq=rosters.c.lock_seq + 1))
-    known = find(conn, namespace_id, name)
+    conn.execute(
+        update(rosters).where(rosters.c.id == order.namespace_id).values(lock_seq=rosters.c.lock_seq + 1)
+    )
+    known = find(conn, order.namespace_id, order.name)
     if known is None:
         raise NotFound("no such subscription")
     conn.execute(update(subscriptions).where(_S.id == known.id).values(ended_at=now))
     _audit(
         conn,
         AuditRow(
-            id=audit_id,
-            namespace_id=namespace_id,
+            id=order.audit_id,
+            namespace_id=order.namespace_id,
             at=now,
-            actor=actor,
+            actor=order.actor,
             action="subscription.end",
             subject_kind="subscription",
             subject_id=known.id,
+            reason=order.reason,
         ),
     )
 
