@@ -48,6 +48,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "pause": Command("orbit_sdk.cli.control", "pause", _USE),
     "resume": Command("orbit_sdk.cli.control", "resume", _USE),
     "cancel": Command("orbit_sdk.cli.control", "cancel", _USE),
+    "restart": Command("orbit_sdk.cli.control", "restart", _USE),
     "review": Command("orbit_sdk.cli.reviews", "review", _USE),
     "task": Command("orbit_sdk.cli.tasks", "task", _USE),
     "queue": Command("orbit_sdk.cli.queues", "queue", _USE),

@@ -1,7 +1,8 @@
-"""`orbit pause`, `orbit resume` and `orbit cancel`."""
+"""`orbit pause`, `orbit resume`, `orbit cancel` and `orbit restart`."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 import typer
@@ -11,8 +12,9 @@ from orbit_sdk.cli.connection import Token, Url, WorkflowId, connected, workflow
 from orbit_sdk.cli.forecasts import DryRun, say_forecast
 from orbit_sdk.cli.output import Json, Output
 from orbit_sdk.cli.shapes import state_of, wire
+from orbit_sdk.cli.values import json_value
 
-__all__ = ["Reason", "cancel", "pause", "resume"]
+__all__ = ["Reason", "cancel", "pause", "restart", "resume"]
 
 Reason = Annotated[
     str,
@@ -79,6 +81,50 @@ def cancel(
 ) -> None:
     """Stop what has not started, ask what runs, and wait for the truth. What was done stays done."""
     _control("cancel", workflow, reason, (expected, operation_id, dry_run), (url, token), Output(json=json))
+
+
+class Effects(StrEnum):
+    """Whose effects a restart means."""
+
+    SAME = "same"
+    NEW = "new"
+
+
+@command(
+    'orbit restart key:A-17 --effects same --reason "the bank has cleared the account"',
+    "orbit restart key:A-17 --effects new --input @corrected.json --reason 'wrong amount'",
+)
+def restart(
+    workflow: WorkflowId,
+    reason: Reason,
+    effects: Annotated[
+        Effects, typer.Option("--effects", help="same: the very effects of the origin. new: other ones.")
+    ],
+    given: Annotated[
+        str | None, typer.Option("--input", metavar="JSON", help="Another input: JSON, @file or -.")
+    ] = None,
+    version: Annotated[int | None, typer.Option("--version", min=1, help="Another version.")] = None,
+    operation_id: OperationId = None,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """Start a new workflow from an earlier one. `same` is refused while its effects may still happen."""
+    out = Output(json=json)
+    more = {} if given is None else {"input": json_value(given, "--input")}
+    with connected(url, token) as client:
+        answer = client.workflows.restart(
+            workflow_id(client, workflow),
+            effects="SAME" if effects is Effects.SAME else "NEW",
+            reason=reason,
+            version=version,
+            operation_id=operation_id,
+            **more,
+        )
+    if json:
+        out.data(wire(answer))
+    else:
+        out.line(f"{answer.id}  {state_of(answer)}")
 
 
 def _control(

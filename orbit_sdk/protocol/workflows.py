@@ -48,6 +48,17 @@ class StartWorkflow(Request):
     labels: Labels = {}
 
 
+class RestartWorkflow(Request):
+    """A new instance from an origin. `effects` SAME: it means the very effects of the origin, which must have
+    ended; NEW: other effects. `version` absent: the origin's; `input` absent: the origin's.
+    """
+
+    effects: Literal["SAME", "NEW"]
+    reason: Reason
+    version: Version | None = None
+    input: JsonValue = None
+
+
 class StartItem(StartWorkflow):
     idempotency_key: IdempotencyKey
 

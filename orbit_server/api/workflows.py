@@ -13,6 +13,7 @@ from orbit_sdk.errors import Internal, NotFound, OrbitError
 from orbit_sdk.protocol.common import Page
 from orbit_sdk.protocol.workflows import (
     BatchResult,
+    RestartWorkflow,
     StartBatch,
     StartItem,
     StartWorkflow,
@@ -33,6 +34,7 @@ from orbit_server.api.waiting import wait_for
 from orbit_server.weave.definitions.catalog import Compiled
 from orbit_server.weave.instances import queries
 from orbit_server.weave.instances.queries import InstanceDetail, InstanceFilter, StepFacts
+from orbit_server.weave.instances.restart import RestartWorkflow as Restart
 from orbit_server.weave.instances.start import StartWorkflow as Start
 from orbit_server.weave.service import send, send_all
 from orbit_server.weave.state.apply import InstanceMoved
@@ -73,6 +75,47 @@ def _start_command(call: Call, body: StartWorkflow, key: str | None = None) -> S
 
 async def _start(call: Call) -> Any:
     return await send(call.server.database, call.server.weave, _start_command(call, call.body))
+
+
+async def _restart(call: Call) -> Any:
+    body: RestartWorkflow = call.body
+    origin_id = call.path["workflow_id"]
+
+    def read(conn: Connection) -> tuple[InstanceRow, InstanceRow | None] | None:
+        row = queries.head(conn, call.namespace_id, origin_id)
+        return None if row is None else (row, queries.head(conn, call.namespace_id, row.effect_root))
+
+    found = await call.server.database.read(read)
+    if found is None:
+        raise NotFound("no such workflow")
+    row, root = found
+    other_input = "input" in body.model_fields_set
+    meaning: Json = {
+        "effects": body.effects,
+        "input": body.input if other_input else None,
+        "other_input": other_input,
+        "reason": body.reason,
+        "version": body.version,
+        "workflow_id": origin_id,
+    }
+    near = [] if root is None else [root.id, *([] if root.heir is None else [root.heir])]
+    command = Restart(
+        key=call.command_key("workflow.restart", meaning),
+        instance_id=call.seed().nth(0),
+        namespace_id=call.namespace_id,
+        origin_id=origin_id,
+        effects=body.effects,
+        version=body.version or row.definition_version,
+        definition_id=row.definition_id,
+        started_by=call.principal.actor,
+        reason=body.reason,
+        seed=call.seed(),
+        weave=call.server.weave,
+        input=body.input,
+        other_input=other_input,
+        near=tuple(near) if body.effects == "SAME" else (),
+    )
+    return await send(call.server.database, call.server.weave, command)
 
 
 async def _start_batch(call: Call) -> Any:
@@ -269,6 +312,16 @@ ROUTES = (
         "Start many workflows, each with a result of its own",
         body=StartBatch,
         item=StartItem,
+    ),
+    Route(
+        "POST",
+        "/v1/workflows/{workflow_id}/restart",
+        "workflows:start",
+        Workflow,
+        _restart,
+        "Start a new workflow from an earlier one, saying whose effects it means",
+        body=RestartWorkflow,
+        idempotency="required",
     ),
     Route(
         "GET",

@@ -176,6 +176,7 @@ instances = _table(
     instant("ended_at", null=True),
     lock_seq(),
     instant("last"),
+    ident("heir", null=True),
     Index("ix_instances_namespace", "namespace_id", "id"),
     Index("ix_instances_state", "namespace_id", "state", "id"),
     Index("ix_instances_definition", "namespace_id", "definition_id", "id"),

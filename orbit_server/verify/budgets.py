@@ -69,7 +69,10 @@ _UNDECIDED: Final = """
           AND NOT EXISTS (
             SELECT 1 FROM audit d JOIN tasks t ON t.id = first.task_id
             WHERE d.at <= again.started_at AND d.at >= first.started_at
-              AND (d.subject_id = first.task_id OR d.subject_id = t.activation_id))
+              AND (d.subject_id = first.task_id OR d.subject_id = t.activation_id
+                OR (d.action = 'workflow.restart' AND d.subject_id IN (
+                  SELECT o.id FROM instances o JOIN instances i ON i.effect_root = o.effect_root
+                  WHERE i.id = t.instance_id))))
 """
 """Neither a verification nor a person has said that the first attempt had no effect."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, Literal
 
 from orbit_sdk.client._async.pages import each, page, parse
 from orbit_sdk.client._async.transport import AsyncTransport
@@ -23,6 +23,8 @@ from orbit_sdk.protocol.workflows import (
     Workflow,
     WorkflowDetail,
 )
+
+_ORIGINAL: Final = object()
 
 
 class AsyncWorkflows:
@@ -45,6 +47,30 @@ class AsyncWorkflows:
         """Start an instance. Without `version` the current one is taken, resolved once."""
         body = start_body(definition_id, input, version, business_key, labels, parameters_version)
         call = Call("POST", "/v1/workflows", body=body, key=idempotency_key or new_key())
+        return parse(Workflow, await self._transport.call(call))
+
+    async def restart(  # one keyword per thing a restart may say
+        self,
+        workflow_id: str,
+        *,
+        effects: Literal["SAME", "NEW"],
+        reason: str,
+        version: int | None = None,
+        input: Any = _ORIGINAL,  # noqa: A002  # the word of the interface
+        operation_id: str | None = None,
+    ) -> Workflow:
+        """Start a new instance from an earlier one; without `input` with the same.
+
+        SAME means the very effects of the origin, under the same effect keys; NEW means other ones.
+        Raises FailedPrecondition when SAME is asked while the effects may still happen.
+        """
+        body: dict[str, Any] = {"effects": effects, "reason": reason}
+        if version is not None:
+            body["version"] = version
+        if input is not _ORIGINAL:
+            body["input"] = input
+        path = f"/v1/workflows/{workflow_id}/restart"
+        call = Call("POST", path, body=body, key=operation_id or new_key())
         return parse(Workflow, await self._transport.call(call))
 
     async def start_batch(self, items: Sequence[Mapping[str, Any]]) -> BatchResult:

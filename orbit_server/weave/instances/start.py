@@ -45,6 +45,10 @@ class StartWorkflow:
     business_key: str | None = None
     labels: str | None = None
     parameters_version: int = 1
+    effect_root: Id | None = None
+    """What effect keys are made from; None: the instance itself."""
+    origin: Json = None
+    """Of a restart: what it was restarted from."""
 
     @property
     def lane(self) -> str:
@@ -74,7 +78,7 @@ class StartWorkflow:
             namespace_id=self.namespace_id,
             input=self.input,
             seed=self.seed,
-            effect_root=self.instance_id,
+            effect_root=self.effect_root or self.instance_id,
             business_key=self.business_key,
         )
         answer = decide(compiled.plan, None, order, book.now, self._facts(book.now), self.weave.limits)
@@ -98,7 +102,7 @@ class StartWorkflow:
                 digest=self.key.digest,
                 labels=self.labels,
                 started_by=self.started_by,
-                origin=None,
+                origin=None if self.origin is None else canonical_json(self.origin),
                 idempotency_id=self.key.id,
                 policy=None,
             ),
@@ -141,7 +145,7 @@ class StartWorkflow:
                 "business_key": self.business_key,
                 "started_at": to_rfc3339(now),
                 "started_by": self.started_by,
-                "origin": None,
+                "origin": self.origin,
             }
         )
 

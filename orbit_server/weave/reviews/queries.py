@@ -63,7 +63,7 @@ def page(
         query = query.where(i.definition_id == definition_id)
     if before is not None:
         query = query.where(s.id < before)
-    return [StepReview(*row) for row in conn.execute(query.order_by(s.id.desc()).limit(limit))]
+    return [StepReview(*tuple(row)) for row in conn.execute(query.order_by(s.id.desc()).limit(limit))]
 
 
 @dataclass(frozen=True, slots=True)

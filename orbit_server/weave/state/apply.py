@@ -78,7 +78,10 @@ def apply_decision(
     `audit_id` is recorded in the events of a management action, so that the timeline leads to the audit.
     """
     head = instance_row(
-        decision.instance, definition_key=definition_key, parameters_version=parameters_version
+        decision.instance,
+        definition_key=definition_key,
+        parameters_version=parameters_version,
+        heir=None if before is None else before.heir,
     )
     if before is None:
         book.insert(INSTANCES, head)

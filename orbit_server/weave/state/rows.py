@@ -38,6 +38,8 @@ class InstanceRow:
     started_at: int
     ended_at: int | None
     last: int
+    heir: Id | None = None
+    """The latest instance that was restarted with the effects of this one (on the root of the effects)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,9 @@ def to_instance(row: InstanceRow) -> Instance:
     )
 
 
-def instance_row(instance: Instance, *, definition_key: Id, parameters_version: int) -> InstanceRow:
+def instance_row(
+    instance: Instance, *, definition_key: Id, parameters_version: int, heir: Id | None = None
+) -> InstanceRow:
     """The row of a head, with what the engine does not need."""
     return InstanceRow(
         id=instance.id,
@@ -190,6 +194,7 @@ def instance_row(instance: Instance, *, definition_key: Id, parameters_version: 
         started_at=instance.started_at,
         ended_at=instance.ended_at,
         last=instance.last,
+        heir=heir,
     )
 
 

@@ -277,6 +277,7 @@ CREATE TABLE IF NOT EXISTS instances (
     ended_at BIGINT,
     lock_seq BIGINT NOT NULL DEFAULT 0,
     last BIGINT NOT NULL,
+    heir CHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
     PRIMARY KEY (id),
     KEY ix_instances_advance (advance_due_at, id),
     KEY ix_instances_business_key (namespace_id, business_key, id),

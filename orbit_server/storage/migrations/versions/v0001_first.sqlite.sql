@@ -342,6 +342,7 @@ CREATE TABLE IF NOT EXISTS instances (
     ended_at INTEGER,
     lock_seq INTEGER DEFAULT 0 NOT NULL,
     last INTEGER NOT NULL,
+    heir TEXT,
     PRIMARY KEY (id)
 )
  WITHOUT ROWID,
