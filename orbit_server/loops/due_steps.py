@@ -5,29 +5,21 @@ from __future__ import annotations
 from typing import Final
 
 from orbit_server.clock import Clock, new_seed
+from orbit_server.loops.bites import in_bites
 from orbit_server.loops.loop import Loop, Report
 from orbit_server.storage.database import Database
 from orbit_server.weave.state.running import Weave
 from orbit_server.weave.sweeps.steps import sweep_due_steps
 
 NAME: Final = "due_steps"
-_BITES: Final = 20
 
 
 def due_steps(database: Database, weave: Weave, clock: Clock, interval_ms: int) -> Loop:
     """The loop."""
 
     async def run_once(_at: int) -> Report:
-        seen = moved = failed = 0
-        after = None
-        for _ in range(_BITES):
-            report = await sweep_due_steps(database, weave, lambda: new_seed(clock), after=after)
-            seen += report.found
-            moved += report.moved
-            failed += report.failed
-            after = report.last
-            if after is None:
-                return Report(seen, moved, failed, next_at=report.next_due_at)
-        return Report(seen, moved, failed, more=True)
+        return await in_bites(
+            lambda after: sweep_due_steps(database, weave, lambda: new_seed(clock), after=after)
+        )
 
     return Loop(NAME, run_once, interval_ms)
