@@ -14,6 +14,7 @@ from orbit_sdk.handlers import Cancelled, LeaseLost
 from orbit_sdk.protocol.worker import PROGRESS_BYTES_MAX, OfferItem
 from orbit_sdk.values.canonical import canonical_bytes
 from orbit_sdk.values.json_strict import Json
+from orbit_sdk.values.names import handler_key
 
 __all__ = ["RunContext", "RunLog", "Wires"]
 
@@ -149,7 +150,7 @@ class RunContext:
                 "task_id": self.task_id,
                 "attempt_id": self.attempt_id,
                 "attempt": self.attempt,
-                "handler": f"{self._offer.handler}@{self._offer.handler_version}",
+                "handler": handler_key(self._offer.handler, self._offer.handler_version),
                 "workflow_id": self.workflow_id,
                 "step_key": self.step_key,
             }

@@ -31,7 +31,7 @@ from orbit_sdk.protocol.worker import (
 )
 from orbit_sdk.values.canonical import canonical_bytes
 
-__all__ = ["of_bad_parameters", "of_exception", "of_return", "of_verdict"]
+__all__ = ["of_answer", "of_bad_parameters", "of_exception", "of_return", "of_verdict"]
 
 INVALID_PARAMETERS = "INVALID_PARAMETERS"
 _KEPT_BYTES = 2_000
@@ -52,6 +52,12 @@ def _text(text: str) -> str:
     """Text that JSON and databases can carry: no lone surrogates, no NUL, bounded."""
     clean = text.encode("utf-8", "replace").decode().replace("\0", "?")
     return clean if len(clean) <= ERROR_TEXT_MAX else clean[: ERROR_TEXT_MAX - 1] + "…"
+
+
+def of_answer(handler: Handler[..., Any], offer: OfferItem, value: object) -> ResultItem:
+    """The function that an attempt of this kind runs has answered."""
+    judge = of_verdict if offer.kind == "VERIFY" else of_return
+    return judge(handler, offer, value)
 
 
 def of_return(handler: Handler[..., Any], offer: OfferItem, value: object) -> ResultItem:

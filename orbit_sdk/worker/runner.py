@@ -17,10 +17,11 @@ from typing import Any, TypeAlias
 from orbit_sdk.errors import OrbitError
 from orbit_sdk.handlers import Handler, LeaseLost
 from orbit_sdk.protocol.worker import OfferItem, ResultItem
+from orbit_sdk.values.names import handler_key
 from orbit_sdk.worker.clock import deadline_after
 from orbit_sdk.worker.context import RunContext, Wires
 from orbit_sdk.worker.crew import Crew
-from orbit_sdk.worker.outcomes import of_bad_parameters, of_exception, of_return, of_verdict
+from orbit_sdk.worker.outcomes import of_answer, of_bad_parameters, of_exception
 from orbit_sdk.worker.process import run_in_process
 
 __all__ = ["Runner"]
@@ -43,10 +44,6 @@ class _Running:
         self.function = function
         self.context = context
         self.task: asyncio.Task[None] | None = None
-
-    def answer(self, value: object) -> ResultItem:
-        judge = of_verdict if self.offer.kind == "VERIFY" else of_return
-        return judge(self.handler, self.offer, value)
 
 
 class Runner:
@@ -73,13 +70,13 @@ class Runner:
 
     def can_run(self, offer: OfferItem) -> bool:
         """Whether there is a function for this offer."""
-        handler = self._handlers.get(f"{offer.handler}@{offer.handler_version}")
-        return handler is not None and (offer.kind == "RUN" or handler.verify_function is not None)
+        handler = self._handlers.get(handler_key(offer.handler, offer.handler_version))
+        return handler is not None and _function_of(handler, offer) is not None
 
     def begin(self, offer: OfferItem) -> None:
         """Run an attempt that is started and leased."""
-        handler = self._handlers[f"{offer.handler}@{offer.handler_version}"]
-        function = handler.function if offer.kind == "RUN" else handler.verify_function
+        handler = self._handlers[handler_key(offer.handler, offer.handler_version)]
+        function = _function_of(handler, offer)
         assert function is not None
         running = _Running(offer, handler, function, self._context(offer))
         self._running[offer.attempt_id] = running
@@ -141,7 +138,8 @@ class Runner:
             self._end(running, of_bad_parameters(running.offer, error))
             return
         try:
-            result = running.answer(await running.function(running.context, **parameters))
+            answer = await running.function(running.context, **parameters)
+            result = of_answer(running.handler, running.offer, answer)
         except asyncio.CancelledError as error:
             # Ours when the lease is gone; else the handler cancelled itself, or the loop is being closed.
             result = (
@@ -173,17 +171,20 @@ class Runner:
         self._ended(running.offer.attempt_id, result)
 
 
+def _function_of(handler: AnyHandler, offer: OfferItem) -> Callable[..., Any] | None:
+    return handler.function if offer.kind == "RUN" else handler.verify_function
+
+
 def execute_blocking(handler: AnyHandler, offer: OfferItem, context: RunContext) -> ResultItem | None:
     """Run a `def` function to its end on this thread; None when its lease was gone first."""
-    function = handler.function if offer.kind == "RUN" else handler.verify_function
+    function = _function_of(handler, offer)
     assert function is not None
     try:
         parameters = handler.parse_parameters(offer.parameters)
     except OrbitError as error:
         return of_bad_parameters(offer, error)
-    judge = of_verdict if offer.kind == "VERIFY" else of_return
     try:
-        return judge(handler, offer, function(context, **parameters))
+        return of_answer(handler, offer, function(context, **parameters))
     except BaseException as error:  # noqa: BLE001  # whatever a handler raises is a result
         return of_raised(handler, offer, context, error)
 

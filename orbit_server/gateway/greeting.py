@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from orbit_sdk.protocol import worker as wire
 from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.ids import Id
+from orbit_sdk.values.names import handler_key
 from orbit_server.gateway.parts import GatewayParts
 from orbit_server.gateway.rows import (
     SessionRow,
@@ -32,7 +33,7 @@ from orbit_server.pulse.tasks.reconnect import BindAttempts, Bound
 __all__ = ["Greeting", "greet"]
 
 _BOUND_AT_ONCE = 200
-_OTHER_TYPES = "other connected workers have other types under this version; give the change a new one"
+_OTHER_TYPES = "other connected workers have other types under this version; give the change a new version"
 
 
 @dataclass(slots=True)
@@ -86,18 +87,15 @@ def _refused_handlers(hello: wire.Hello, others: list[str]) -> Iterator[wire.Ref
     for text in others:
         digests.update({key: one["digest"] for key, one in json.loads(text).items()})
     for one in hello.handlers:
-        key = f"{one.name}@{one.version}"
+        key = handler_key(one.name, one.version)
         if digests.setdefault(key, one.digest) != one.digest:
-            reason = (
-                "other connected workers have other types under this version; give the change a new version"
-            )
-            yield wire.Refused(kind="HANDLER", name=key, reason=reason)
+            yield wire.Refused(kind="HANDLER", name=key, reason=_OTHER_TYPES)
 
 
 def _facts(
     principal: Principal, session_id: Id, hello: wire.Hello, refused: set[tuple[str, str]]
 ) -> SessionFacts:
-    served = [one for one in hello.handlers if ("HANDLER", f"{one.name}@{one.version}") not in refused]
+    served = [one for one in hello.handlers if ("HANDLER", handler_key(one.name, one.version)) not in refused]
     return SessionFacts(
         id=session_id,
         namespace_id=principal.namespace_id,
@@ -112,7 +110,11 @@ def _facts(
 
 def _row(parts: GatewayParts, principal: Principal, facts: SessionFacts, hello: wire.Hello) -> SessionRow:
     handlers: dict[str, Any] = {
-        f"{one.name}@{one.version}": {"recovery": one.recovery, "digest": one.digest, "verify": one.verify}
+        handler_key(one.name, one.version): {
+            "recovery": one.recovery,
+            "digest": one.digest,
+            "verify": one.verify,
+        }
         for one in hello.handlers
         if (one.name, one.version) in facts.handlers
     }
