@@ -18,13 +18,13 @@ async def echo() -> object:
 
 
 async def main() -> None:
-    with socket.create_server(("127.0.0.1", 0), backlog=256) as listening:
-        config = Config()
-        config.bind = [f"fd://{listening.fileno()}"]
-        config.keep_alive_max_requests = 10_000_000
-        config.errorlog = None
-        print(listening.getsockname()[1], flush=True)
-        await serve(app, config)  # type: ignore[arg-type, unused-ignore]
+    listening = socket.create_server(("127.0.0.1", 0), backlog=256)
+    print(listening.getsockname()[1], flush=True)
+    config = Config()
+    config.bind = [f"fd://{listening.detach()}"]
+    config.keep_alive_max_requests = 10_000_000
+    config.errorlog = None
+    await serve(app, config)  # type: ignore[arg-type, unused-ignore]
 
 
 if __name__ == "__main__":

@@ -70,9 +70,9 @@ def _copy(connection: Any, template: Template, count: int, *, later: bool) -> No
         names = [_new_names(own) for _ in range(min(_BITE, count - first))]
         cursor.execute("BEGIN")
         for table, (columns, rows) in template.items():
-            statement = (
-                f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join([mark] * len(columns))})"
-            )
+            names_of_columns = ", ".join(f"`{column}`" for column in columns)
+            marks = ", ".join([mark] * len(columns))
+            statement = f"INSERT INTO {table} ({names_of_columns}) VALUES ({marks})"
             cursor.executemany(statement, list(_copies(columns, rows, names, later=later)))
         connection.commit()
     cursor.close()
