@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -54,7 +55,21 @@ def submission_body(
         body["retry"] = dict(options.retry)
     if options.labels:
         body["labels"] = dict(options.labels)
+    trace = current_trace()
+    if trace is not None:
+        body["traceparent"] = trace
     return body
+
+
+def current_trace() -> str | None:
+    """The W3C trace context that this code runs in, where the application uses OpenTelemetry; else None."""
+    tracing: Any = sys.modules.get("opentelemetry.trace")
+    if tracing is None:
+        return None
+    context = tracing.get_current_span().get_span_context()
+    if not context.is_valid:
+        return None
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}"
 
 
 def milliseconds(name: str, value: timedelta) -> int:

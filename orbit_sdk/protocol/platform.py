@@ -21,6 +21,8 @@ class CreateCredential(Request):
     submit_queues: Annotated[list[str], Field(max_length=1000)] = []
     consume_queues: Annotated[list[str], Field(max_length=1000)] = []
     signal_definitions: Annotated[list[str], Field(max_length=1000)] = []
+    priority_max: Annotated[int, Field(ge=0, le=9)] | None = None
+    """The highest priority that it may submit with."""
     expires_at: Instant | None = None
 
 
@@ -31,6 +33,7 @@ class Credential(Answer):
     submit_queues: list[str]
     consume_queues: list[str]
     signal_definitions: list[str]
+    priority_max: int | None = None
     created_at: Instant
     expires_at: Instant | None = None
     revoked_at: Instant | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, StringConstraints
 
 from orbit_sdk.protocol.common import (
     Answer,
@@ -37,6 +37,9 @@ TaskState = Literal[
 ]
 RecoveryName = Literal["READ_ONLY", "IDEMPOTENT", "VERIFIABLE", "MARKED", "CONSERVATIVE"]
 DurationMs = Annotated[int, Field(ge=1, le=366 * 24 * 3600 * 1000)]
+TraceParent = Annotated[
+    str, StringConstraints(pattern=r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")
+]
 
 
 class RetryPolicy(Request):
@@ -70,6 +73,8 @@ class SubmitTask(Request):
     concurrency_key: BusinessKey | None = None
     fairness_key: BusinessKey | None = None
     labels: Labels = {}
+    traceparent: TraceParent | None = None
+    """W3C trace context of the caller; it is no part of what makes two submissions equal."""
 
 
 class SubmitItem(SubmitTask):

@@ -25,6 +25,7 @@ async def _create(call: Call) -> Any:
         tuple(body.submit_queues),
         tuple(body.consume_queues),
         tuple(body.signal_definitions),
+        body.priority_max,
     )
     rights.check()
     rights.check_within(call.principal)
@@ -94,6 +95,8 @@ def _view(row: CredentialRow) -> dict[str, Any]:
         "signal_definitions": orjson.Fragment(row.definitions_signal),
         "created_at": to_rfc3339(row.created_at),
     }
+    if row.priority_max is not None:
+        view["priority_max"] = row.priority_max
     for name in ("expires_at", "revoked_at"):
         at = getattr(row, name)
         if at is not None:

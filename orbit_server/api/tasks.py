@@ -35,6 +35,7 @@ SUBMIT = "task.submit"
 def _submit_command(call: Call, body: SubmitTask, key: str | None = None) -> Submit:
     """Raises PermissionDenied, InvalidArgument or PayloadTooLarge."""
     call.principal.require_submit(body.queue)
+    call.principal.require_priority(body.priority)
     _check_times(call, body)
     parameters = canonical_json(body.parameters)
     most = call.server.settings.limits.input_bytes
@@ -69,6 +70,7 @@ def _submit_command(call: Call, body: SubmitTask, key: str | None = None) -> Sub
         labels=canonical_json(labels) if body.labels else None,
         parameters_version=body.parameters_version,
         submitted_by=call.principal.actor,
+        trace=body.traceparent,
     )
     return Submit(
         key=call.command_key(SUBMIT, _meaning(body, new, run_at, labels), key),

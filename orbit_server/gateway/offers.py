@@ -37,4 +37,6 @@ def item_of(offer: Offer) -> OfferItem:
         round=offer.round or None,
         deadline_at=None if offer.deadline_at is None else to_rfc3339(offer.deadline_at),
         cancel_requested=offer.cancel_requested,
+        trace=offer.trace,
+        previous_progress=None if offer.previous_progress is None else orjson.loads(offer.previous_progress),
     )

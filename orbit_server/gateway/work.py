@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from orbit_sdk.errors import OrbitError
 from orbit_sdk.protocol import worker as wire
+from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.ids import Id
 from orbit_sdk.values.json_strict import Json
 from orbit_server.gateway.parts import GatewayParts
@@ -17,6 +18,7 @@ from orbit_server.gateway.rows import workflows_of
 from orbit_server.pulse.dispatch.sessions import SessionFacts
 from orbit_server.pulse.tasks.attempts import (
     Held,
+    KeepProgress,
     MarkEffect,
     RecordResult,
     Renewal,
@@ -57,8 +59,6 @@ class Work:
         self._known = known
         self._tell = tell
         self._cancel_told: set[Id] = set()
-        self.progress: dict[Id, Json] = {}
-        """The latest progress of attempts that are known here."""
 
     async def serve(self, message: wire.AnyMessage) -> None:
         """Commands for one frame, and its answer. Refusals of the server are told, never raised."""
@@ -73,7 +73,7 @@ class Work:
                 case wire.Result():
                     await self._result(message)
                 case wire.Progress():
-                    self._keep_progress(message)
+                    await self._keep_progress(message)
                 case _:
                     pass
         except OrbitError as error:
@@ -83,7 +83,6 @@ class Work:
         """The attempt is over for this session."""
         self._known.pop(attempt_id, None)
         self._cancel_told.discard(attempt_id)
-        self.progress.pop(attempt_id, None)
 
     def tell_cancel(self, attempt_ids: Iterable[Id], reason: str = "a cancel was asked for") -> None:
         """Each attempt is told once."""
@@ -227,10 +226,17 @@ class Work:
             found.update({one.attempt_id: read.get(one.task_id) for one in strange})
         return found
 
-    def _keep_progress(self, message: wire.Progress) -> None:
+    async def _keep_progress(self, message: wire.Progress) -> None:
+        """Stored for the next attempt. It is not acknowledged: what is lost was not the last word."""
+        kept = []
         for item in message.items:
-            if item.attempt_id in self._known:
-                self.progress[item.attempt_id] = item.value
+            known = self._known.get(item.attempt_id)
+            if known is not None:
+                kept.append((known.held, canonical_json(item.value)))
+        if kept:
+            facts = self._facts
+            command = KeepProgress(facts.namespace_id, facts.id, tuple(kept))
+            await self._parts.database.committer.submit(command)
 
 
 def _told(item: wire.ResultItem) -> Told:

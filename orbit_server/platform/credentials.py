@@ -38,6 +38,7 @@ class CredentialRow:
     expires_at: int | None
     revoked_at: int | None
     created_by: Id | None
+    priority_max: int | None = None
 
 
 CREDENTIALS: RowKind[CredentialRow] = RowKind(
@@ -61,6 +62,8 @@ class Rights:
     submit_queues: tuple[str, ...] = ()
     consume_queues: tuple[str, ...] = ()
     signal_definitions: tuple[str, ...] = ()
+    priority_max: int | None = None
+    """The highest priority it may submit with; None: any."""
 
     def check(self) -> None:
         """Raises InvalidArgument naming every unknown permission and impossible name."""
@@ -91,16 +94,20 @@ class Rights:
             (self.signal_definitions, giver.signal_definitions),
         ):
             beyond += sorted(name for name in given if name not in own)
+        most = giver.priority_max
+        if most is not None and (self.priority_max is None or self.priority_max > most):
+            beyond.append(f"a priority above {most}")
         if beyond:
             raise PermissionDenied(f"this credential cannot give what it lacks: {', '.join(beyond)}")
 
     def to_json(self) -> dict[str, Json]:
-        return {
+        found: dict[str, Json] = {
             "permissions": list(self.permissions),
             "submit_queues": list(self.submit_queues),
             "consume_queues": list(self.consume_queues),
             "signal_definitions": list(self.signal_definitions),
         }
+        return found if self.priority_max is None else {**found, "priority_max": self.priority_max}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +172,7 @@ class CreateCredential(Order):
             expires_at=self.expires_at,
             revoked_at=None,
             created_by=self.created_by,
+            priority_max=self.rights.priority_max,
         )
 
 
@@ -242,6 +250,7 @@ def principal_of(row: CredentialRow) -> Principal:
         consume_queues=Names.of(_names(row.queues_consume)),
         signal_definitions=Names.of(_names(row.definitions_signal)),
         expires_at=row.expires_at,
+        priority_max=row.priority_max,
     )
 
 
@@ -252,6 +261,7 @@ def rights_of(row: CredentialRow) -> Rights:
         tuple(_names(row.queues_submit)),
         tuple(_names(row.queues_consume)),
         tuple(_names(row.definitions_signal)),
+        row.priority_max,
     )
 
 

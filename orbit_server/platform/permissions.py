@@ -70,6 +70,7 @@ class Principal:
     consume_queues: Names
     signal_definitions: Names
     expires_at: int | None = None
+    priority_max: int | None = None
 
     @property
     def actor(self) -> str:
@@ -86,6 +87,10 @@ class Principal:
     def require_submit(self, queue: str) -> None:
         if queue not in self.submit_queues:
             raise PermissionDenied(f"this credential may not submit to the queue {queue!r}")
+
+    def require_priority(self, priority: int) -> None:
+        if self.priority_max is not None and priority > self.priority_max:
+            raise PermissionDenied(f"this credential submits with a priority of at most {self.priority_max}")
 
     def require_signal(self, definition_id: str) -> None:
         if definition_id not in self.signal_definitions:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from typing import Any
 
 from orbit_server.gateway.rows import SessionRow, write_session
 from tests.api.flows import TASK, start, submit
 from tests.documents import document, end, task
-from tests.server import Api
+from tests.server import EVERYTHING, Api
 
 PLACED = document({"work": task("done", "risky"), "done": end()}, id="test.placed")
 
@@ -147,3 +148,25 @@ async def test_a_blocked_build_is_shown_and_explained(api: Api) -> None:
     assert [one["code"] for one in found["conditions"]] == ["BLOCKED_BUILD"]
     await api.post("/v1/workers/unblock", {"build": "bad", "reason": "fixed"})
     assert [one["blocked"] for one in (await api.get("/v1/workers")).data["items"]] == [False]
+
+
+async def test_a_capped_credential_cannot_jump_the_line_nor_give_more_than_it_has(edge: Api) -> None:
+    capped = await edge.with_rights(replace(EVERYTHING, priority_max=5))
+    assert (await capped.post("/v1/tasks", {**TASK, "priority": 5})).status == 200
+    refused = await capped.post("/v1/tasks", {**TASK, "priority": 6})
+    assert (refused.status, refused.code) == (403, "PERMISSION_DENIED")
+    more = await capped.post("/v1/credentials", {"name": "n", "permissions": ["tasks:submit"]})
+    assert more.code == "PERMISSION_DENIED"
+    body = {"name": "n", "permissions": ["tasks:submit"], "priority_max": 4}
+    made = await capped.post("/v1/credentials", body)
+    assert made.data["priority_max"] == 4
+    shown = (await edge.get("/v1/credentials")).data["items"]
+    assert shown[0]["priority_max"] == 4
+
+
+async def test_a_trace_context_does_not_make_another_request_of_it(edge: Api) -> None:
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+    first = await edge.post("/v1/tasks", {**TASK, "traceparent": trace}, key="k")
+    again = await edge.post("/v1/tasks", TASK, key="k")
+    assert first.data["id"] == again.data["id"]
+    assert (await edge.post("/v1/tasks", {**TASK, "traceparent": "nonsense"})).status == 400

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from orbit_sdk.client._sync.pages import each, parse
 from orbit_sdk.client._sync.transport import SyncTransport
@@ -25,18 +26,21 @@ class SyncCredentials:
         submit_queues: Sequence[str] = (),
         consume_queues: Sequence[str] = (),
         signal_definitions: Sequence[str] = (),
+        priority_max: int | None = None,
     ) -> CreatedCredential:
         """The answer carries the token, which is never shown again.
 
         This call is never repeated by itself: a repeat could make a second token.
         """
-        body = {
+        body: dict[str, Any] = {
             "name": name,
             "permissions": list(permissions),
             "submit_queues": list(submit_queues),
             "consume_queues": list(consume_queues),
             "signal_definitions": list(signal_definitions),
         }
+        if priority_max is not None:
+            body["priority_max"] = priority_max
         call = Call("POST", "/v1/credentials", body=body, key=new_key(), safe=False)
         return parse(CreatedCredential, self._transport.call(call))
 

@@ -8,11 +8,12 @@ from orbit_sdk.engine.records import altered
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.dispatch.sessions import Offer
 from orbit_server.pulse.tasks.decide.start import Claimant, claim
+from orbit_server.pulse.tasks.holdings import tried_before
 from orbit_server.pulse.tasks.lifecycle import VERIFIED, AttemptKind, AttemptState
 from orbit_server.pulse.tasks.limits.operations import may_take, take
 from orbit_server.pulse.tasks.operations import apply
 from orbit_server.pulse.tasks.records import Attempt, Task
-from orbit_server.pulse.tasks.rows import ATTEMPTS, TASK_SPECS, TASKS
+from orbit_server.pulse.tasks.rows import ATTEMPTS, TASK_PROGRESS, TASK_SPECS, TASKS
 from orbit_server.pulse.times import TIMES, PulseTimes
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Keyless, Needs
@@ -54,7 +55,9 @@ class ClaimTasks(Keyless):
 
     def more(self, book: Book) -> Needs:
         asked = [ticket.task_id for ticket in self.tickets if _attempts_count(book, ticket)]
-        return {"attempts": asked} if asked else {}
+        again = [ticket.task_id for ticket in self.tickets if tried_before(book.get(TASKS, ticket.task_id))]
+        found: dict[str, list[Id]] = {"attempts": asked} if asked else {}
+        return {**found, "task_progress": again} if again else found
 
     def decide(self, book: Book) -> Done[dict[Id, Offer]]:
         offers = {}
@@ -75,6 +78,7 @@ def claim_one(book: Book, ticket: Ticket, times: PulseTimes) -> Offer | None:
     spec = book.get(TASK_SPECS, task.id)
     if spec is None:
         return None
+    progress = book.get(TASK_PROGRESS, task.id) if tried_before(task) else None
     if task.attempt_id == ticket.attempt_id:
         attempt = book.member(ATTEMPTS, task.id, ticket.attempt_id)
     else:
@@ -118,6 +122,8 @@ def claim_one(book: Book, ticket: Ticket, times: PulseTimes) -> Offer | None:
         asked_generation=attempt.asked_generation,
         # A verification finds out the truth that a cancel waits for: it is not stopped.
         cancel_requested=task.cancel_requested and attempt.kind is AttemptKind.RUN,
+        trace=spec.trace,
+        previous_progress=None if progress is None else progress.body,
         virtual_start=task.virtual_start,
         fair=task.fairness_key is not None,
     )

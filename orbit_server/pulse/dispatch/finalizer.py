@@ -16,13 +16,13 @@ from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.pulse.dispatch.claim import ClaimTasks, Ticket, claim_one
 from orbit_server.pulse.dispatch.sessions import Offer
 from orbit_server.pulse.dispatch.slots import Lane, Slot, Slots
-from orbit_server.pulse.tasks.attempts import MarkEffect, RenewLeases, StartAttempt
+from orbit_server.pulse.tasks.attempts import KeepProgress, MarkEffect, RenewLeases, StartAttempt
 from orbit_server.pulse.tasks.hints import TaskReady
 from orbit_server.pulse.times import PulseTimes
 from orbit_server.storage.book import Book, MissingRow
 from orbit_server.storage.commands import NOTHING, Command, Needs
 
-_NEVER_READY = (RenewLeases, StartAttempt, MarkEffect, ClaimTasks)
+_NEVER_READY = (RenewLeases, StartAttempt, MarkEffect, KeepProgress, ClaimTasks)
 """Commands that make no task ready: a group of these alone reserves nothing."""
 _PER_COMMAND = 4
 _PER_LANE_MAX = 64

@@ -52,6 +52,9 @@ class Offer:
     round: int = 0
     asked_generation: int | None = None
     cancel_requested: bool = False
+    trace: str | None = None
+    previous_progress: str | None = None
+    """Canonical JSON of what an earlier attempt reported last."""
     virtual_start: int = 0
     fair: bool = False
     """Whether the task has a fairness key: its `virtual_start` moves the queue's virtual time."""

@@ -17,8 +17,16 @@ from orbit_server.pulse.tasks.decide.policy import policy_of
 from orbit_server.pulse.tasks.holdings import may_need
 from orbit_server.pulse.tasks.lifecycle import AttemptState, Said
 from orbit_server.pulse.tasks.operations import apply
-from orbit_server.pulse.tasks.records import Attempt, Task
-from orbit_server.pulse.tasks.rows import ATTEMPTS, EVIDENCE, TASK_PEERS, TASK_RESULTS, TASK_SPECS, TASKS
+from orbit_server.pulse.tasks.records import Attempt, Progress, Task
+from orbit_server.pulse.tasks.rows import (
+    ATTEMPTS,
+    EVIDENCE,
+    TASK_PEERS,
+    TASK_PROGRESS,
+    TASK_RESULTS,
+    TASK_SPECS,
+    TASKS,
+)
 from orbit_server.pulse.times import TIMES, PulseTimes
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Command, Done, Keyless, Needs
@@ -170,6 +178,38 @@ class MarkEffect(Keyless):
         if marked is not None:
             book.change(ATTEMPTS, attempt, marked)
         return Done(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepProgress(Keyless):
+    """Keep the latest progress (canonical JSON) of attempts this session holds; of others nothing is kept."""
+
+    namespace_id: Id
+    session_id: Id
+    items: tuple[tuple[Held, str], ...]
+
+    @property
+    def lane(self) -> str:
+        return self.items[0][0].task_id if self.items else ""
+
+    def needs(self) -> Needs:
+        ids = [held.task_id for held, _ in self.items]
+        return {"tasks": ids, "attempts": ids, "task_progress": ids}
+
+    def decide(self, book: Book) -> Done[int]:
+        kept = 0
+        for held, body in self.items:
+            found = find(book, held, self.namespace_id)
+            if found is None or found[1].session_id != self.session_id:
+                continue
+            before = book.get(TASK_PROGRESS, held.task_id)
+            after = Progress(held.task_id, held.attempt_id, body, book.now)
+            if before is None:
+                book.insert(TASK_PROGRESS, after)
+            else:
+                book.change(TASK_PROGRESS, before, after)
+            kept += 1
+        return Done(kept)
 
 
 # --- report ------------------------------------------------------------------------------------------------

@@ -288,6 +288,7 @@ class RetryTask(Order):
             parameters_version=spec.parameters_version,
             submitted_by=self.by.actor,
             retry_of=task.id,
+            trace=spec.trace,
             idempotency_id=None if self.key is None else self.key.id,
         )
 

@@ -13,7 +13,7 @@ from orbit_server.pulse.tasks.attempts import ground
 from orbit_server.pulse.tasks.decide import finish as finishing
 from orbit_server.pulse.tasks.decide import start as starting
 from orbit_server.pulse.tasks.decide import stop as stopping
-from orbit_server.pulse.tasks.holdings import more_of
+from orbit_server.pulse.tasks.holdings import more_of, tried_before
 from orbit_server.pulse.tasks.operations import apply, open_attempt
 from orbit_server.pulse.tasks.rows import TASKS
 from orbit_server.pulse.times import TIMES, PulseTimes
@@ -38,7 +38,10 @@ class TaskDue(Keyless):
         return {"tasks": [self.task_id], "task_specs": [self.task_id]}
 
     def more(self, book: Book) -> Needs:
-        return more_of(book, [self.task_id])
+        found = more_of(book, [self.task_id])
+        if tried_before(book.get(TASKS, self.task_id)):
+            found["task_progress"] = [self.task_id]
+        return found
 
     def decide(self, book: Book) -> Done[bool]:
         task = book.get(TASKS, self.task_id)

@@ -46,6 +46,11 @@ def may_need(task: Task, attempt: Attempt | None = None) -> dict[str, list[Id]]:
     return wanted
 
 
+def tried_before(task: Task | None) -> bool:
+    """Whether an earlier attempt may have left its progress: only then the next claim reads it."""
+    return task is not None and (task.attempts_used > 0 or task.uncharged > 0)
+
+
 def more_of(book: Book, task_ids: Iterable[Id]) -> dict[str, list[Id]]:
     """What a command on these tasks may need of this kind, once they (and perhaps attempts) are loaded."""
     wanted: dict[str, list[Id]] = {}

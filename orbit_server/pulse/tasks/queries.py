@@ -114,9 +114,7 @@ def trials_of(conn: Connection, task_ids: Sequence[Id]) -> dict[Id, Trial]:
         row[0]: row[1]
         for row in conn.execute(select(specs.task_id, specs.effect_key).where(specs.task_id.in_(task_ids)))
     }
-    return {
-        task_id: Trial(keys.get(task_id), _last_error(attempts.get(task_id, ()))) for task_id in task_ids
-    }
+    return {task_id: Trial(keys.get(task_id), _last_error(attempts.get(task_id, ()))) for task_id in task_ids}
 
 
 def _last_error(attempts: Iterable[Attempt]) -> str | None:

@@ -110,7 +110,8 @@ class Attempt:
 class TaskSpec:
     """What was accepted, written once. `parameters`, `policy` and `labels` are canonical JSON.
 
-    `policy` is the effective retry policy in force for the task's whole life (see `RetryPolicy`).
+    `policy` is the effective retry policy in force for the task's whole life (see `RetryPolicy`), `trace` the
+    W3C trace context of the submitter.
     """
 
     task_id: Id
@@ -134,6 +135,16 @@ class TaskResult:
     result: str | None
     error: str | None
     digest: str | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The latest progress (canonical JSON) that any attempt of the task reported."""
+
+    task_id: Id
+    attempt_id: Id
+    body: str
     at: int
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,10 +17,12 @@ from orbit_server.pulse.dispatch.dispatcher import Dispatcher
 from orbit_server.pulse.dispatch.sessions import Offer
 from orbit_server.pulse.dispatch.slots import Seat, Slot
 from orbit_server.pulse.ids import queue_id_of
+from orbit_server.pulse.tasks.attempts import KeepProgress
 from orbit_server.pulse.tasks.lifecycle import AttemptKind, Recovery, Said, TaskState
 from orbit_server.pulse.times import PulseTimes
+from orbit_server.pulse.workers.commands import BlockBuild
 from orbit_server.storage.migrations import migrate
-from tests.storage.pulse.house import WORK, House, Worker
+from tests.storage.pulse.house import SPACE, WORK, House, Worker, held
 
 
 async def test_a_submitted_task_is_claimed_started_and_settled(house: House) -> None:
@@ -291,3 +294,32 @@ async def test_offers_that_cannot_be_handed_back_are_left_to_their_leases(
     house.dispatcher._deliver([(slot, offer)], committed=True)  # the claim's own last step
     await house.dispatcher.close()
     assert "their leases will end" in caplog.text
+
+
+async def test_an_offer_carries_trace_and_what_the_attempt_before_reported(house: House) -> None:
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+    task_id = await house.submit(trace=trace)
+    worker = house.worker()
+    (offer,) = await house.claimed(worker)
+    assert (offer.trace, offer.previous_progress) == (trace, None)
+    stranger = KeepProgress(SPACE, "0" * 32, ((held(offer), '{"page":1}'),))
+    assert await house.database.committer.submit(stranger) == 0
+    for page in (3, 4):
+        items = ((held(offer), f'{{"page":{page}}}'),)
+        assert await house.database.committer.submit(KeepProgress(SPACE, worker.facts.id, items)) == 1
+    await house.report(offer, Said.EXCEPTION, code="E")
+    await house.set_task(task_id, due_at=await house.database.now())
+    await house.swept_due()
+    await house.claimed(worker)
+    offer = worker.offers[-1]
+    assert (offer.attempt_no, offer.previous_progress) == (2, '{"page":4}')
+
+
+async def test_workers_of_a_blocked_build_get_nothing(house: House) -> None:
+    await house.submit()
+    worker = house.worker()
+    block = BlockBuild(None, SPACE, "b1", blocked=True, by=house.by())
+    await house.database.committer.submit(block)
+    assert await house.claimed(worker) == []
+    await house.database.committer.submit(replace(block, blocked=False, by=house.by()))
+    assert len(await house.claimed(worker)) == 1

@@ -54,6 +54,7 @@ class NewTask:
     submitted_by: str | None = None
     retry_of: Id | None = None
     idempotency_id: Id | None = None
+    trace: str | None = None
 
 
 def submit(new: NewTask, now: int) -> tuple[Task, TaskSpec]:
@@ -103,7 +104,15 @@ def submit(new: NewTask, now: int) -> tuple[Task, TaskSpec]:
         settled_at=None,
         last=now,
     )
-    spec = TaskSpec(
+    return task, _spec(new)
+
+
+def _earliest(*instants: int | None) -> int | None:
+    return min((at for at in instants if at is not None), default=None)
+
+
+def _spec(new: NewTask) -> TaskSpec:
+    return TaskSpec(
         task_id=new.id,
         parameters=new.parameters,
         digest=new.parameters_digest,
@@ -114,9 +123,5 @@ def submit(new: NewTask, now: int) -> tuple[Task, TaskSpec]:
         submitted_by=new.submitted_by,
         retry_of=new.retry_of,
         idempotency_id=new.idempotency_id,
+        trace=new.trace,
     )
-    return task, spec
-
-
-def _earliest(*instants: int | None) -> int | None:
-    return min((at for at in instants if at is not None), default=None)
