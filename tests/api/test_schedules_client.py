@@ -59,8 +59,8 @@ async def test_what_a_schedule_starts_comes_back_as_results(server: ServerProces
             seen: list[str] = []
             async for delivery in client.subscriptions.read("results"):
                 task = await client.tasks.get(delivery.event.task_id or "")
-                assert delivery.event.result == task.parameters["planned"]
-                seen.append(delivery.event.result)
+                assert task.parameters == {"planned": delivery.event.result}
+                seen.append(str(delivery.event.result))
                 if len(seen) == 3:
                     break
             assert seen == sorted(set(seen))

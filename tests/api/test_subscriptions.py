@@ -13,8 +13,8 @@ from orbit_server.storage.tables import deliveries, events, readers, subscriptio
 from tests.api.flows import submit
 from tests.server import Api, node, until
 
-SLOW = {"loop_ms": 60_000, "idle_loop_ms": 60_000}
-QUICK = {"loop_ms": 50, "idle_loop_ms": 50}
+SLOW: dict[str, Any] = {"loop_ms": 60_000, "idle_loop_ms": 60_000}
+QUICK: dict[str, Any] = {"loop_ms": 50, "idle_loop_ms": 50}
 PATH = "/v1/subscriptions"
 
 
@@ -164,7 +164,7 @@ async def test_what_is_too_old_expires_and_is_counted(migrated_url: str) -> None
         await write(api, update(deliveries).values(added_at=1))
 
         async def expired() -> bool:
-            return (await api.get(f"{PATH}/results")).data["expired"] == "1"
+            return bool((await api.get(f"{PATH}/results")).data["expired"] == "1")
 
         await until(expired)
         assert await pull(api) == []
