@@ -72,6 +72,7 @@ def run_server(
     Every setting can also be given in the environment, as ORBIT_HEARTBEAT_MS=5000.
     """
     settings = _settings(
+        json=json,
         database=database,
         host=host,
         port=port,
@@ -114,7 +115,7 @@ def run_migrate(database: Database = None, json: Json = False) -> None:
     """Bring a database to the present schema. Safe to run again, also after an interruption."""
     from orbit_server.storage.migrations import schema_state
 
-    settings = _settings(database=database)
+    settings = _settings(json=json, database=database)
     before = schema_state(settings.database)
     _migrate(settings.database)
     after = schema_state(settings.database)
@@ -188,7 +189,7 @@ def credential_create(
     """Create a credential in the database itself, without a server. Its token is shown this once."""
     rights = _rights(preset, permission or [], (submit, consume, signal))
     rights.check()
-    settings = _settings(database=database)
+    settings = _settings(json=json, database=database)
     expires_at = None if days is None else time.time_ns() // 1000 + days * 86_400_000_000
     made = asyncio.run(_create(settings, rights, (name, namespace, expires_at)))
     out = Output(json=json)
@@ -271,14 +272,14 @@ async def _ensure_token(settings: Settings, token: str, *, audit: bool) -> None:
         )
 
 
-def _settings(**options: Any) -> Settings:
+def _settings(*, json: bool, **options: Any) -> Settings:
     """The settings in force. Wrong ones are wrong use of the command: exit code 2."""
     from orbit_server.settings import load_settings
 
     try:
         return load_settings(os.environ, **options)
     except OrbitError as error:
-        Output().error(error)
+        Output(json=json).error(error)
         raise typer.Exit(ExitCode.WRONG_USE) from None
 
 

@@ -6,6 +6,8 @@ command, its object a Typer application.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any, Final
 
@@ -15,12 +17,14 @@ from typer.main import get_command
 
 from orbit_sdk.cli.command import Command, solo
 from orbit_sdk.cli.output import ExitCode, Output, wants_json
-from orbit_sdk.errors import OrbitError
+from orbit_sdk.cli.wrong_use import UsageError, asks_for_json, tell
+from orbit_sdk.errors import InvalidArgument, OrbitError
 
 __all__ = ["COMMANDS", "ENTRY_POINTS", "app", "plugins"]
 
 ENTRY_POINTS: Final = "orbit.commands"
 
+_ASKS_FOR_JSON: Final = "orbit.asks_for_json"
 _OFFLINE: Final = "Offline"
 _RUN: Final = "Run"
 _USE: Final = "Use a server"
@@ -50,6 +54,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "cancel": Command("orbit_sdk.cli.control", "cancel", _USE),
     "restart": Command("orbit_sdk.cli.control", "restart", _USE),
     "review": Command("orbit_sdk.cli.reviews", "review", _USE),
+    "bulk": Command("orbit_sdk.cli.bulk", "bulk", _USE),
     "task": Command("orbit_sdk.cli.tasks", "task", _USE),
     "queue": Command("orbit_sdk.cli.queues", "queue", _USE),
     "schedule": Command("orbit_sdk.cli.schedules", "schedule", _USE),
@@ -88,19 +93,40 @@ class Commands(TyperGroup):
         loaded.name = cmd_name
         return loaded
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        # An error in what follows may come before the option is seen: it is looked for beforehand.
+        ctx.meta[_ASKS_FOR_JSON] = asks_for_json(args)
+        with _wrong_use(ctx):
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with _wrong_use(ctx):
+                return super().invoke(ctx)
         except OrbitError as error:
             raise typer.Exit(Output(json=wants_json(ctx)).error(error)) from None
         except BrokenPipeError:
             raise  # whoever read the answer has seen enough; the library ends quietly
         except OSError as error:
             said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-            Output().note(f"error {said}", "red")
+            if wants_json(ctx):
+                Output(json=True).error(InvalidArgument(said))
+            else:
+                Output().note(f"error {said}", "red")
             raise typer.Exit(ExitCode.REFUSED) from None
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
+
+
+@contextmanager
+def _wrong_use(ctx: Any) -> Iterator[None]:
+    """Programs are told in JSON; to people the library speaks itself."""
+    try:
+        yield
+    except UsageError as error:
+        if not ctx.meta.get(_ASKS_FOR_JSON):
+            raise
+        raise typer.Exit(tell(error)) from None
 
 
 def _missing(name: str, error: ImportError) -> typer.Typer:

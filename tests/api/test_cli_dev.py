@@ -170,8 +170,8 @@ def test_what_fails_or_is_paused_is_told_by_exit_code_and_state(shop: Shop) -> N
         assert shop.json("resume", "key:B", "--reason", "now")["workflow"]["paused"] is False
         assert "(paused)" in shop.run("pause", "key:B", "--reason", "again")
         assert "paused" not in shop.run("resume", "key:B", "--reason", "now")
-        guess = shop.run("signal", "key:B", "order.nothing", "1", code=2)
-        assert "none is open" in guess
+        guess = shop.run("signal", "key:B", "order.nothing", "1", code=1)
+        assert "it knows: order.approval" in guess
         shop.run("signal", "key:B", "order.approval", '{"granted": true}', "--match", "B")
         told = shop.run("watch", "key:B", "--json", code=1)
         last = json.loads(told.splitlines()[-1])

@@ -22,6 +22,7 @@ Run = Callable[..., Any]
 GROUPS = {
     "task": ("submit", "show", "list", "cancel", "resolve"),
     "review": ("list", "show", "resolve"),
+    "bulk": ("review", "control", "apply"),
     "schedule": (
         *("preview", "create", "edit", "list", "show", "fires", "records"),
         *("pause", "resume", "trigger", "backfill"),
@@ -124,6 +125,35 @@ def test_wrong_use_is_told_from_a_refusal(orbit: Run, arguments: tuple[str, ...]
     local = arguments[0] in ("credential", "server")
     result = orbit(*arguments, *(() if local else where))
     assert result.exit_code == 2, result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (("publsh",), "command"),
+        (("check", "--nonsense", "x"), "--nonsense"),
+        (("start",), "DEFINITION"),
+        (("cancel", "0" * 32), "--reason"),
+        (("task", "subimt"), "command"),
+        (("show", "not-an-id", "--url", "http://127.0.0.1:9", "--token", "orbit_x"), "command"),
+        (("review", "resolve", "0" * 32, "pay", "failed", "--reason", "x"), "--evidence"),
+        (("review", "resolve", "0" * 32, "pay", "perhaps", "--reason", "x"), "VERDICT"),
+        (("server", "--database", "oracle://x"), "database"),
+    ],
+    ids=str,
+)
+def test_wrong_use_is_told_to_programs_in_json(orbit: Run, arguments: tuple[str, ...], field: str) -> None:
+    result = orbit(*arguments, "--json")
+    assert result.exit_code == 2, result.output
+    error = json.loads(result.stdout)["error"]
+    assert error["code"] == "INVALID_ARGUMENT"
+    assert error["message"]
+    assert [detail["field"] for detail in error["details"]] == [field]
+    assert error["details"][0]["reason"]
+
+
+def test_what_comes_after_the_options_asks_for_nothing(orbit: Run) -> None:
+    assert "Usage" in orbit("check", "--nonsense", "--", "--json").output
 
 
 def test_a_file_that_cannot_be_written_is_told_without_a_traceback(orbit: Run, folder: Path) -> None:

@@ -101,9 +101,8 @@ def test_the_end_of_a_workflow_is_told_last(capsys: pytest.CaptureFixture[str]) 
 def test_a_change_of_the_day_is_said_before_the_times_begin_anew(capsys: pytest.CaptureFixture[str]) -> None:
     teller = Teller(Output())
     days = 86_400.0
-    teller.tell(
-        workflow("SUCCEEDED", 2 * days), [step("one", "COMPLETED", 0, 1), step("two", "COMPLETED", 0, 2 * days)]
-    )
+    steps = [step("one", "COMPLETED", 0, 1), step("two", "COMPLETED", 0, 2 * days)]
+    teller.tell(workflow("SUCCEEDED", 2 * days), steps)
     lines = told(capsys)
     assert [what for _, what in lines] == ["", "one", "", "two", "workflow"]
     assert lines[0][0] < lines[2][0]
