@@ -15,6 +15,7 @@ from orbit_server.clock import Clock
 from orbit_server.platform.authenticator import Authenticator
 from orbit_server.platform.hints import Hints
 from orbit_server.pulse.limits.known import KnownLimits
+from orbit_server.pulse.times import PulseTimes
 from orbit_server.settings import Settings
 from orbit_server.storage.database import Database
 from orbit_server.weave.state.running import Weave
@@ -66,6 +67,7 @@ class Server:
     hints: Hints
     movements: Movements
     limits: KnownLimits
+    times: PulseTimes
     arrivals: Arrivals
     node_id: Id
     secret: bytes

@@ -10,7 +10,6 @@ from orbit_sdk.errors import NotFound
 from orbit_server.api.call import Call
 from orbit_server.pulse.tasks.queries import get_task
 from orbit_server.pulse.tasks.records import Task
-from orbit_server.pulse.times import PulseTimes
 from orbit_server.pulse.why.explain import Condition, Explanation, explain, text_of
 from orbit_server.pulse.why.facts import Facts, read_facts
 
@@ -27,8 +26,7 @@ async def why(call: Call) -> Any:
     facts = await call.server.database.read(read)
     if facts is None:
         raise NotFound("no such task")
-    times = PulseTimes(lease_ms=call.server.settings.lease_ms)
-    return _view(facts.task, explain(facts, times))
+    return _view(facts.task, explain(facts, call.server.times))
 
 
 def _view(task: Task, found: Explanation) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from orbit_sdk.engine.commands import EngineLimits
@@ -18,6 +18,7 @@ from orbit_server.api.arrivals import Arrivals
 from orbit_server.api.metrics import describe
 from orbit_server.api.server import Sample, Server
 from orbit_server.api.waiting import Movements
+from orbit_server.bootstrap.figures import LoopLag, pulse_samples
 from orbit_server.clock import Clock, SystemClock, new_seed
 from orbit_server.gateway import (
     BoundedWebsocketConnection,
@@ -27,6 +28,7 @@ from orbit_server.gateway import (
     gateway_blueprint,
 )
 from orbit_server.loops.admissions import admissions
+from orbit_server.loops.backlog import LastBacklog, backlog
 from orbit_server.loops.checkpoints import checkpoints
 from orbit_server.loops.deadlines import deadlines
 from orbit_server.loops.due_steps import due_steps
@@ -91,6 +93,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
 """Every kind of row that commands may name."""
 
 _DUE_TASKS_MS: Final = 200
+_BACKLOG_MS: Final = 5_000
 _EXIT_FATAL: Final = 70
 
 
@@ -180,6 +183,8 @@ class _Ground:
     times: PulseTimes
     node: Node
     secret: bytes
+    last_backlog: LastBacklog = field(default_factory=LastBacklog)
+    lag: LoopLag = field(default_factory=LoopLag)
 
 
 def _build(ground: _Ground) -> Parts:
@@ -206,10 +211,14 @@ def _build(ground: _Ground) -> Parts:
         hints=hints,
         movements=Movements(hints),
         limits=ground.dispatcher.limits,
+        times=ground.times,
         arrivals=Arrivals(hints),
         node_id=ground.node.id,
         secret=ground.secret,
-        figures=(lambda: _figures(loops, gateway),),
+        figures=(
+            lambda: _figures(loops, gateway),
+            lambda: pulse_samples(ground.dispatcher.figures, ground.last_backlog, ground.lag),
+        ),
     )
     hints.listen(StepsDueAt, lambda hint: loops["due_steps"].wake_at(hint.at))
     hints.listen(ScheduleDueAt, lambda hint: loops["schedules"].wake_at(hint.at))
@@ -261,6 +270,7 @@ def _loops(ground: _Ground, weave: Weave, interest: Interest) -> Runners:
         fanout(database, settings.loop_ms, interest, ground.hints.publish),
         retention(database, settings.idle_loop_ms, interest),
         heartbeat(database, ground.node, settings.idle_loop_ms),
+        backlog(database, ground.last_backlog, max(_BACKLOG_MS, settings.idle_loop_ms)),
     ]
     return Runners(loops, database, clock)
 
