@@ -131,7 +131,7 @@ def _item(row: Found, compiled: dict[str, Compiled]) -> dict[str, Any]:
         "since": to_rfc3339(row.last if isinstance(row, Task) else row.since),
         "business_key": row.business_key,
     }
-    return {name: value for name, value in view.items() if value is not None}
+    return present(view)
 
 
 def _step_item(row: StepReview, compiled: Compiled) -> dict[str, Any]:

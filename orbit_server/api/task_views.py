@@ -13,6 +13,7 @@ from orbit_sdk.values.instants import to_rfc3339
 from orbit_sdk.values.names import handler_key
 from orbit_server.api.call import Call
 from orbit_server.api.masking import Masks, hidden, masks_of, shown
+from orbit_server.api.workflows import present
 from orbit_server.pulse.tasks import queries
 from orbit_server.pulse.tasks.lifecycle import TaskState
 from orbit_server.pulse.tasks.queries import TaskDetail, TaskFilter
@@ -127,7 +128,7 @@ def task_view(task: Task) -> dict[str, Any]:
         "round": task.round or None,
         "settled_at": _at(task.settled_at),
     }
-    view.update(_present(optional))
+    view.update(present(optional))
     return view
 
 
@@ -141,7 +142,7 @@ def _detail(
     key = handler_key(task.handler, task.handler_version)
     if spec is not None:
         view["parameters_version"] = spec.parameters_version
-        view |= _present({"labels": shown(spec.labels), "retry_of": spec.retry_of})
+        view |= present({"labels": shown(spec.labels), "retry_of": spec.retry_of})
         if reads:
             view["parameters"] = shown(spec.parameters)
         else:
@@ -157,7 +158,7 @@ def _detail(
             )
     if result is not None and result.error is not None:
         error = orjson.loads(result.error)
-        view["error"] = _present({"code": error.get("code"), "message": error.get("message")})
+        view["error"] = present({"code": error.get("code"), "message": error.get("message")})
     view["evidence"] = [evidence_view(found, reads=reads) for found in evidence]
     return view
 
@@ -171,7 +172,7 @@ def evidence_view(found: Evidence, *, reads: bool) -> dict[str, Any]:
         "at": to_rfc3339(found.at),
     }
     body = shown(found.body) if reads else hidden(found.body)
-    return view | _present({"attempt_id": found.attempt_id, "body": body})
+    return view | present({"attempt_id": found.attempt_id, "body": body})
 
 
 def error_view(text: str | None, *, reads: bool) -> dict[str, Any] | None:
@@ -207,12 +208,8 @@ def attempt_view(row: Attempt, *, reads: bool) -> dict[str, Any]:
         "closed_at": _at(row.closed_at),
         "error": shown(row.error) if reads else error_view(row.error, reads=False),
     }
-    return view | _present(optional)
+    return view | present(optional)
 
 
 def _at(micros: int | None) -> str | None:
     return None if micros is None else to_rfc3339(micros)
-
-
-def _present(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}

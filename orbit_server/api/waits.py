@@ -16,6 +16,7 @@ from orbit_server.api.call import Call
 from orbit_server.api.masking import shown
 from orbit_server.api.query import PAGING, id_filter, name_filter, text_filter
 from orbit_server.api.routes import Route
+from orbit_server.api.workflows import present
 from orbit_server.weave.definitions.catalog import Compiled
 from orbit_server.weave.service import send
 from orbit_server.weave.signals.commands import SendSignal
@@ -66,7 +67,7 @@ def _item(call: Call, wait: OpenWait, compiled: dict[str, Compiled]) -> dict[str
         "may_answer": call.principal.allows("workflows:signal")
         and wait.definition_id in call.principal.signal_definitions,
     }
-    return {name: value for name, value in view.items() if value is not None}
+    return present(view)
 
 
 async def _answer(call: Call) -> Any:
