@@ -10,6 +10,7 @@ from orbit_sdk.engine.advance import run
 from orbit_sdk.engine.commands import Cancel, Pause, Resume, TaskReport
 from orbit_sdk.engine.decision import GateTasks, Refusal
 from orbit_sdk.engine.due import time_passed
+from orbit_sdk.engine.events import CONTROLLED
 from orbit_sdk.engine.failure import stop_step
 from orbit_sdk.engine.reports import apply_report
 from orbit_sdk.engine.shape import Task
@@ -17,8 +18,6 @@ from orbit_sdk.engine.state import TERMINAL_INSTANCE_STATES, StepState
 from orbit_sdk.engine.turn import Lead, Turn
 from orbit_sdk.errors import Code, Detail
 from orbit_sdk.values.json_strict import Json
-
-CONTROLLED = "workflow.controlled"
 
 
 def pause(turn: Turn, command: Pause) -> Refusal | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from orbit_sdk.engine.decision import CreateTask, Decision
+from orbit_sdk.engine.events import RECOVERED
 from orbit_sdk.engine.shape import GOTO, Call, Plan, Poll, Task
 from orbit_sdk.engine.state import (
     TERMINAL_INSTANCE_STATES,
@@ -136,7 +137,7 @@ def _order_within_budget(plan: Plan, decision: Decision, order: CreateTask) -> I
 def unknown_needs_a_person(plan: Plan, history: History) -> Iterator[str]:
     """7: a step whose effect is unknown is left by a person's decision or the truth about its task."""
     for decision in history:
-        decided = any(event.type == "workflow.recovered" for event in decision.events)
+        decided = any(event.type == RECOVERED for event in decision.events)
         for change in decision.steps:
             before, after = change.before, change.after
             if before is None or before.state is not StepState.NEEDS_REVIEW or decided:

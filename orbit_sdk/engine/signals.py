@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from orbit_sdk.engine.commands import AcceptSignal
 from orbit_sdk.engine.decision import Refusal
+from orbit_sdk.engine.events import SIGNAL_ACCEPTED
 from orbit_sdk.engine.matching import has_expired, is_open_wait, may_serve
 from orbit_sdk.engine.records import altered
 from orbit_sdk.engine.refs import signal_ref, wait_id
@@ -168,7 +169,7 @@ def _store(turn: Turn, signal: Signal, state: SignalState, disposition: str | No
     payload: dict[str, Json] = {"signal_id": signal.id, "signal": signal.signal, "state": state.value}
     if disposition is not None:
         payload["disposition"] = disposition
-    turn.leads.append(Lead("workflow.signal.accepted", payload, state.value, "SIGNAL", signal.id))
+    turn.leads.append(Lead(SIGNAL_ACCEPTED, payload, state.value, "SIGNAL", signal.id))
 
 
 def _is_over(step: Step, now: int) -> bool:
