@@ -30,14 +30,3 @@ class TypedSignal(Protocol):
     def name(self) -> str: ...
     def dump_body(self, body: Any, /) -> Any:
         """The body as JSON; raises InvalidArgument when it does not fit."""
-
-
-class TypedHandler(Protocol):
-    """`orbit_sdk.Handler` as submitters see it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def version(self) -> int: ...
-    @property
-    def queue(self) -> str: ...

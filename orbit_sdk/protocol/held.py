@@ -138,11 +138,6 @@ class HeldAttempts:
         """Attempts whose lease ended and that do not know it yet."""
         return [key for key, held in self._held.items() if not held.lost and held.lease_end_ms <= at_ms]
 
-    def next_end_ms(self) -> int | None:
-        """When the next lease ends."""
-        ends = [held.lease_end_ms for held in self._held.values() if not held.lost]
-        return min(ends, default=None)
-
     def fresh_results(self, at_ms: int) -> list[ResultItem]:
         """Results never sent on this connection; from now on they count as sent."""
         keys, self._fresh = self._fresh, []

@@ -33,14 +33,11 @@ class Defaults:
     parameters_version: int = 1
 
     lease_ms: int = 30 * _SECOND_MS
-    lease_renewal_ms: int = 10 * _SECOND_MS
     lease_skew_ms: int = 2 * _SECOND_MS
     heartbeat_ms: int = 10 * _SECOND_MS
     session_silence_ms: int = 25 * _SECOND_MS
     verify_within_ms: int = 24 * _HOUR_MS
     misfire_after_ms: int = 60 * _SECOND_MS
-    idempotency_after_end_ms: int = 7 * _DAY_MS
-    idempotency_digest_ms: int = 400 * _DAY_MS
     page_size: int = 20
     uncharged_attempts: int = 5
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, select
-
 from orbit_sdk.errors import FailedPrecondition
 from orbit_sdk.values.ids import Id, derive_id
 from orbit_server.storage import tables
@@ -63,10 +61,3 @@ class EnsureNamespace(Keyless):
                 NAMESPACES, NamespaceRow(namespace_id(self.name), self.name, self.kind, book.now, "{}")
             )
         return Done(row)
-
-
-def find_namespace(conn: Connection, name: str) -> NamespaceRow | None:
-    """The namespace of this name, or None."""
-    columns = [tables.namespaces.c[field] for field in NamespaceRow.__dataclass_fields__]
-    found = conn.execute(select(*columns).where(tables.namespaces.c.id == namespace_id(name))).first()
-    return None if found is None else NamespaceRow(*found)
