@@ -78,13 +78,13 @@ def _warning(plan: CronPlan, change: Change) -> str | None:
     day = _wall(change.at + change.before, "%Y-%m-%d")
     if forward:
         does = (
-            "they are not made up for (SKIP)"
+            "nothing runs instead (SKIP)"
             if plan.gap is Gap.SKIP
-            else f"one run at {after} takes their place (NEXT_VALID)"
+            else f"one run at {after} instead (NEXT_VALID)"
         )
-        return f"{day}: clocks go forward from {before} to {after}; {times} do not exist: {does}"
-    does = "only the first pass fires (FIRST)" if plan.repeat is Repeat.FIRST else "both passes fire (BOTH)"
-    return f"{day}: clocks go back from {before} to {after}; {times} come twice: {does}"
+        return f"{day}: clocks go forward from {before} to {after}; planned but not there: {times}; {does}"
+    does = "only the first pass runs (FIRST)" if plan.repeat is Repeat.FIRST else "both passes run (BOTH)"
+    return f"{day}: clocks go back from {before} to {after}; planned and there twice: {times}; {does}"
 
 
 def _times(plan: CronPlan, span: tuple[int, int]) -> str:

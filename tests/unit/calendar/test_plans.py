@@ -202,7 +202,7 @@ def test_what_is_unusual_near_a_change_is_said() -> None:
     start = from_rfc3339("2026-10-24T12:00:00Z")
     found = next_fires(autumn, start, 3)
     assert [note is None for note in notes(autumn, found)] == [False, False, True]
-    assert "come twice" in warnings(autumn, start, found[-1])[0]
+    assert "there twice" in warnings(autumn, start, found[-1])[0]
 
 
 def test_a_hole_is_warned_of_though_nothing_fires_in_it() -> None:
