@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import uvloop
@@ -81,7 +82,7 @@ def _rate(port: int, path: str, headers: dict[str, str], count: int, at_once: in
         began = time.perf_counter()
         ends: list[asyncio.Future[None]] = [loop.create_future() for _ in range(at_once)]
         for ended in ends:
-            await loop.create_connection(lambda ended=ended: _Caller(make, ended), "127.0.0.1", port)
+            await loop.create_connection(partial(_Caller, make, ended), "127.0.0.1", port)
         await asyncio.gather(*ends)
         return count / (time.perf_counter() - began)
 

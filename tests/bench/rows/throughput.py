@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any
 
 from orbit_sdk.client import OrbitClient
@@ -50,7 +51,7 @@ def tasks(built: Stage, size: Size, *, batch: int) -> Figures:
                 )
                 assert all(item.error is None for item in found.items)
         else:
-            await at_most(size.concurrency, [lambda one=one: client.tasks.submit(one) for one in orders])
+            await at_most(size.concurrency, [partial(client.tasks.submit, one) for one in orders])
 
     return _measured(built, submit, ("tasks", size.tasks), size.tasks)
 
@@ -90,7 +91,7 @@ async def start_workflows(
 ) -> None:
     """Start so many, singly with a bounded concurrency or batch after batch."""
     if not batch:
-        await at_most(at_once, [lambda n=n: client.workflows.start(definition, n) for n in range(count)])
+        await at_most(at_once, [partial(client.workflows.start, definition, n) for n in range(count)])
         return
     for part in parts(list(range(count)), batch):
         found = await client.workflows.start_batch(
