@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from orbit_sdk.errors import OrbitError
 from orbit_sdk.values.ids import Id, derive_id
@@ -27,7 +27,6 @@ __all__ = [
     "Done",
     "Finalizer",
     "FinalizerRun",
-    "HasCompanion",
     "Keyless",
     "Missing",
     "Needs",
@@ -92,7 +91,12 @@ Outcome: TypeAlias = Done[A] | Refused | Missing
 
 
 class Command(Protocol[A_co]):
-    """A write. Implementations are frozen dataclasses; `Order` and `Keyless` supply the usual defaults."""
+    """A write. Implementations are frozen dataclasses; `Order` and `Keyless` supply the usual defaults.
+
+    One may bring a second command, as its attribute `companion`: it is decided right after the first was
+    Done, and its needs are gathered with the group. Refused, missing a row or raising only drops it: what it
+    would have done is found again from stored rows.
+    """
 
     @property
     def key(self) -> CommandKey | None:
@@ -138,18 +142,6 @@ class Keyless(Order):
     def key(self) -> CommandKey | None:
         """None: there is no request to remember."""
         return None
-
-
-@runtime_checkable
-class HasCompanion(Protocol):
-    """A command that brings a second one, decided right after the first was Done.
-
-    The companion's needs are gathered with the group. Refused, missing a row or raising only drops it: what
-    it would have done is found again from stored rows.
-    """
-
-    @property
-    def companion(self) -> Command[Any] | None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ class Database:
         try:
             await self._backend.open()
             for check in self._backend.checks():
-                await self._read(check)
+                await self.read(check)
         except BaseException:
             await self._backend.close()
             raise
@@ -106,17 +106,6 @@ class Database:
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
         """Run a read function on a read-only connection, without locks. Raises Unavailable."""
-        return await self._read(fn)
-
-    async def write(self, fn: Callable[[Connection], T], *, lane: str = "") -> T:
-        """Run a maintenance transaction (retention, heartbeats) as background work. It may run twice."""
-        return await self.committer.transact(fn, lane=lane)
-
-    async def now(self) -> int:
-        """The database clock, UTC microseconds."""
-        return await self._read(self._observed_now)
-
-    async def _read(self, fn: Callable[[Connection], T]) -> T:
         for tries in range(1, _READ_TRIES + 1):
             try:
                 return await self._backend.read(fn)
@@ -128,6 +117,14 @@ class Database:
                     raise Unavailable("the database does not answer", retry_after_ms=1_000) from failure.cause
             await asyncio.sleep(_READ_PAUSE_S * tries)
         raise AssertionError("every round returns or raises")
+
+    async def write(self, fn: Callable[[Connection], T], *, lane: str = "") -> T:
+        """Run a maintenance transaction (retention, heartbeats) as background work. It may run twice."""
+        return await self.committer.transact(fn, lane=lane)
+
+    async def now(self) -> int:
+        """The database clock, UTC microseconds."""
+        return await self.read(self._observed_now)
 
     def _observed_now(self, conn: Connection) -> int:
         """The database clock, watched for jumps."""

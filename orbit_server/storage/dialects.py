@@ -252,26 +252,30 @@ def mysql_now(conn: Connection) -> int:
 
 TRANSIENT_CODES = frozenset(
     {
-        1020,
-        1047,
-        1053,
-        1180,
-        1205,
-        1213,
-        1290,
-        1317,
-        1836,
-        1927,
-        1969,
-        2003,
-        2006,
-        2013,
-        2014,
-        2045,
-        2055,
-        3024,
+        1020,  # the row has changed since it was read
+        1047,  # a node of the cluster that is not ready
+        1053,  # the server shuts down
+        1180,  # an error during COMMIT
+        1205,  # a lock was waited for too long
+        1213,  # deadlock, or not certified by the cluster
+        1290,  # the server was made read-only (--read-only)
+        1317,  # the query was interrupted
+        1836,  # the server runs read-only
+        1927,  # the connection was killed
+        1969,  # max_statement_time of MariaDB
+        2003,  # no connection
+        2006,  # the server has gone away
+        2013,  # the connection was lost during the query
+        2014,  # the connection is out of step
+        2045,  # no connection, through shared memory
+        2055,  # the connection was lost, with the system's error
+        3024,  # max_execution_time of MySQL
+        4031,  # the server closed an idle connection
+        8002,  # TiDB: SELECT FOR UPDATE was not committed and cannot be retried
+        8022,  # TiDB: the commit failed and was rolled back
+        8028,  # TiDB: the schema changed meanwhile
+        9007,  # TiDB: write conflict
     }
-    | {4031, 8002, 8022, 8028, 9007}
 )
 DISCONNECT_CODES = frozenset({1047, 1053, 1290, 1836})
 """Codes after which the connection is useless, though SQLAlchemy would keep it in the pool."""

@@ -166,9 +166,8 @@ class Ladder:
                 result = await climb.lane.transact(lambda conn: self._runner.run(conn, work))
             except TransactionFailed as failure:
                 self._failed(climb, work, failure)
-                if tries > self._settings.retries or not self._may_go_on(climb, failure):
-                    return failure
-                if failure.fault is Fault.BROKEN:
+                spent = tries > self._settings.retries
+                if spent or failure.fault is Fault.BROKEN or not self._may_go_on(climb, failure):
                     return failure
                 await self._pause(tries if failure.fault is not Fault.DUPLICATE else tries - 1)
             else:
