@@ -71,21 +71,20 @@ def _storage(metrics: StorageMetrics) -> Iterator[Sample]:
         yield f"orbit_storage_{name}_total", {}, getattr(metrics, name)
     for code, count in metrics.retries.items():
         yield "orbit_storage_retries_total", {"code": code}, count
-    yield from _histogram("orbit_storage_group_size", {}, metrics.group_size, 1)
-    for phase, histogram in metrics.phases.items():
-        yield from _histogram("orbit_storage_phase_seconds", {"phase": phase}, histogram, 1e6)
+    yield from histogram("orbit_storage_group_size", {}, metrics.group_size, 1)
+    for phase, found in metrics.phases.items():
+        yield from histogram("orbit_storage_phase_seconds", {"phase": phase}, found, 1e6)
 
 
-def _histogram(
-    name: str, labels: Mapping[str, str], histogram: Histogram, divisor: float
-) -> Iterator[Sample]:
+def histogram(name: str, labels: Mapping[str, str], found: Histogram, divisor: float) -> Iterator[Sample]:
+    """A histogram as the page shows it; its bounds are divided by `divisor`."""
     seen = 0
-    for bound, count in zip(histogram.bounds, histogram.counts, strict=False):
+    for bound, count in zip(found.bounds, found.counts, strict=False):
         seen += count
         yield f"{name}_bucket", {**labels, "le": _number(bound / divisor)}, seen
-    yield f"{name}_bucket", {**labels, "le": "+Inf"}, histogram.observations
-    yield f"{name}_sum", labels, histogram.total / divisor
-    yield f"{name}_count", labels, histogram.observations
+    yield f"{name}_bucket", {**labels, "le": "+Inf"}, found.observations
+    yield f"{name}_sum", labels, found.total / divisor
+    yield f"{name}_count", labels, found.observations
 
 
 _HELP.update({f"orbit_storage_{name}_total": ("counter", text) for name, text in _COUNTS})

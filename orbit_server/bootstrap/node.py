@@ -153,15 +153,18 @@ async def running(
         )
         node = Node(new_seed(clock).nth(0), await database.now(), f"{settings.host}:{settings.port}")
         await dispatcher.limits.refresh(database)
-        parts = _build(_Ground(settings, clock, database, dispatcher, hints, times, node, _secret(namespace)))
+        ground = _Ground(settings, clock, database, dispatcher, hints, times, node, _secret(namespace))
+        parts = _build(ground)
         listeners.append(lambda committed: _wake_inbox(parts.loops, committed))
         background = [asyncio.create_task(dispatcher.run()), asyncio.create_task(parts.gateway.run())]
         parts.loops.start()
+        ground.lag.start()
         parts.server.health.ready = True
         try:
             yield parts
         finally:
             parts.server.health.ready = False
+            ground.lag.stop()
             await parts.loops.stop()
             for task in background:
                 task.cancel()

@@ -170,3 +170,28 @@ async def test_a_trace_context_does_not_make_another_request_of_it(edge: Api) ->
     again = await edge.post("/v1/tasks", TASK, key="k")
     assert first.data["id"] == again.data["id"]
     assert (await edge.post("/v1/tasks", {**TASK, "traceparent": "nonsense"})).status == 400
+
+
+async def test_figures_show_backlog_permits_and_waiters(api: Api) -> None:
+    await api.post("/v1/queues/jobs/limits", {"running_max": 7, "reason": "r"})
+    await api.post("/v1/queues/jobs/pause", {"reason": "r"})
+    for _ in range(2):
+        await submit(api, concurrency_key="acct:9")
+    await submit(api, delay_ms=60_000)
+    runner = api.parts.loops["backlog"]
+    await runner.loop.run_once(await api.parts.server.database.now())
+    text = (await Api(api.parts, None).get("/metrics")).body
+    space = await namespace_of(api)
+    queue = f'namespace="{space}",queue="jobs"'
+    for line in (
+        f'orbit_tasks{{{queue},state="READY",blocked="0"}} 1',
+        f'orbit_tasks{{{queue},state="READY",blocked="1"}} 1',
+        f'orbit_tasks{{{queue},state="SCHEDULED",blocked="0"}} 1',
+        f"orbit_queue_paused{{{queue}}} 1",
+        f"orbit_permits_limit{{{queue}}} 7",
+        f"orbit_permits_in_use{{{queue}}} 0",
+        "orbit_key_waiters 1",
+    ):
+        assert line in text.splitlines(), text
+    assert "orbit_oldest_ready_seconds" in text
+    assert "orbit_event_loop_lag_seconds" in text

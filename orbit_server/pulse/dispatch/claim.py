@@ -124,6 +124,7 @@ def claim_one(book: Book, ticket: Ticket, times: PulseTimes) -> Offer | None:
         cancel_requested=task.cancel_requested and attempt.kind is AttemptKind.RUN,
         trace=spec.trace,
         previous_progress=None if progress is None else progress.body,
+        waited_us=max(0, attempt.offered_at - task.virtual_start),
         virtual_start=task.virtual_start,
         fair=task.fairness_key is not None,
     )

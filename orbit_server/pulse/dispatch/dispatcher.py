@@ -18,15 +18,16 @@ from orbit_server.clock import Clock, new_seed
 from orbit_server.pulse.dispatch.candidates import Look, Seen, look
 from orbit_server.pulse.dispatch.claim import ClaimTasks, Ticket
 from orbit_server.pulse.dispatch.finalizer import ClaimFinalizer, TasksClaimed
-from orbit_server.pulse.dispatch.held import HeldLanes
+from orbit_server.pulse.dispatch.held import HeldLanes, VirtualTimes
 from orbit_server.pulse.dispatch.sessions import Offer, WorkerSession
 from orbit_server.pulse.dispatch.slots import Lane, Slot, Slots
+from orbit_server.pulse.figures import DispatchFigures
 from orbit_server.pulse.ids import queue_id_of
 from orbit_server.pulse.limits.known import KnownLimits
 from orbit_server.pulse.queues.commands import RaiseVirtualTime, WakeQueues
 from orbit_server.pulse.queues.queries import signposts
 from orbit_server.pulse.tasks.attempts import Held
-from orbit_server.pulse.tasks.hints import CancelWanted, LimitsChanged, QueueChanged, TaskReady
+from orbit_server.pulse.tasks.hints import AttemptEnded, CancelWanted, LimitsChanged, QueueChanged, TaskReady
 from orbit_server.pulse.tasks.limits.operations import LaneHeld, LimitFreed
 from orbit_server.pulse.tasks.reconnect import ReturnOffers
 from orbit_server.pulse.times import TIMES, PulseTimes
@@ -79,10 +80,10 @@ class Dispatcher:
         self._looked_us = 0
         self._shunned: dict[Id, int] = {}
         self.limits = KnownLimits()
+        self.figures = DispatchFigures()
         self._limits_read_us = 0
         self._held = HeldLanes()
-        self._virtual: dict[Lane, int] = {}
-        """How far claims have come in lanes where fairness counts, since it was last written."""
+        self._virtual = VirtualTimes()
         self._virtual_us = 0
         self._jobs: set[asyncio.Task[None]] = set()
         self.finalizer = ClaimFinalizer(
@@ -125,6 +126,9 @@ class Dispatcher:
         for hint in hints:
             if isinstance(hint, TaskReady):
                 ready.append(hint)
+            elif isinstance(hint, AttemptEnded):
+                self.figures.ended[hint.outcome] += 1
+                self.figures.retries += hint.retried
             elif isinstance(hint, TasksClaimed):
                 claimed |= hint.task_ids
             elif isinstance(hint, CancelWanted):
@@ -185,8 +189,6 @@ class Dispatcher:
         """Wait for what was begun on the side (offers handed back)."""
         while self._jobs:
             await asyncio.gather(*self._jobs, return_exceptions=True)
-
-    # --- inside ---
 
     def _attached(self) -> Database:
         if self._database is None:
@@ -295,8 +297,10 @@ class Dispatcher:
                 self._slots.give_back(slot)
             else:
                 slot.settle(used=True)
-                if offer.fair or slot.lane in self._virtual:
-                    self._virtual[slot.lane] = max(self._virtual.get(slot.lane, 0), offer.virtual_start)
+                self.figures.claims[offer.kind] += 1
+                if not offer.fair:
+                    self.figures.delay.observe(offer.waited_us)
+                self._virtual.claimed(slot.lane, offer.virtual_start, fair=offer.fair)
                 pushes.setdefault(slot.seat.facts.id, (slot, []))[1].append(offer)
         for slot, offers in pushes.values():
             if slot.seat.gone:
@@ -372,13 +376,9 @@ class Dispatcher:
 
     async def _raise_virtual_time(self, database: Database) -> None:
         now_us = self._clock.monotonic_us()
-        if not self._virtual or now_us - self._virtual_us < _VIRTUAL_US:
-            return
-        self._virtual_us = now_us
-        come = {lane: at for lane, at in self._virtual.items() if at}
-        self._virtual = dict.fromkeys(self._virtual, 0)
-        if come:
-            await database.committer.submit(RaiseVirtualTime(tuple(sorted(come.items()))), background=True)
+        if now_us - self._virtual_us >= _VIRTUAL_US and (come := self._virtual.taken()):
+            self._virtual_us = now_us
+            await database.committer.submit(RaiseVirtualTime(come), background=True)
 
     async def _other_nodes(self, database: Database) -> None:
         """Hear of what other nodes leave, and leave word of what this node cannot place."""

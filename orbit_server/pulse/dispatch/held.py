@@ -41,3 +41,21 @@ class HeldLanes:
     def places(self) -> Iterable[Place]:
         """What is held."""
         return tuple(self._until)
+
+
+class VirtualTimes:
+    """How far claims have come in lanes where fairness counts, since it was last written down."""
+
+    def __init__(self) -> None:
+        self._come: dict[Lane, int] = {}
+
+    def claimed(self, lane: Lane, virtual_start: int, *, fair: bool) -> None:
+        """A task was claimed there. A lane counts from its first task with a fairness key on."""
+        if fair or lane in self._come:
+            self._come[lane] = max(self._come.get(lane, 0), virtual_start)
+
+    def taken(self) -> tuple[tuple[Lane, int], ...]:
+        """What has to be written down now."""
+        come = tuple(sorted((lane, at) for lane, at in self._come.items() if at))
+        self._come = dict.fromkeys(self._come, 0)
+        return come

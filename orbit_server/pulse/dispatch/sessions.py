@@ -55,6 +55,8 @@ class Offer:
     trace: str | None = None
     previous_progress: str | None = None
     """Canonical JSON of what an earlier attempt reported last."""
+    waited_us: int = 0
+    """From READY to the claim; only where the task has no fairness key."""
     virtual_start: int = 0
     fair: bool = False
     """Whether the task has a fairness key: its `virtual_start` moves the queue's virtual time."""

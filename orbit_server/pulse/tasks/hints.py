@@ -37,6 +37,14 @@ class InboxWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptEnded:
+    """An attempt was closed with this outcome; `retried`: its task waits for another one."""
+
+    outcome: str
+    retried: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CancelWanted:
     """The worker of this running attempt should be asked to stop."""
 

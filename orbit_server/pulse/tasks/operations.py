@@ -21,7 +21,7 @@ from orbit_server.pulse.tasks.decide import stop as stopping
 from orbit_server.pulse.tasks.decide.move import Body, Move, Note
 from orbit_server.pulse.tasks.decide.stop import Resolution, Verdict
 from orbit_server.pulse.tasks.decide.submit import NewTask, submit
-from orbit_server.pulse.tasks.hints import CancelWanted, InboxWritten, TaskReady, TasksDueAt
+from orbit_server.pulse.tasks.hints import AttemptEnded, CancelWanted, InboxWritten, TaskReady, TasksDueAt
 from orbit_server.pulse.tasks.lifecycle import TERMINAL, AttemptKind, ErrorCode, TaskState
 from orbit_server.pulse.tasks.records import Attempt, Evidence, InboxRow, Task, TaskResult
 from orbit_server.pulse.tasks.rows import ATTEMPTS, EVIDENCE, INBOX, TASK_RESULTS, TASK_SPECS, TASKS
@@ -179,6 +179,9 @@ def apply(
             book.insert(ATTEMPTS, closing)
         else:
             book.change(ATTEMPTS, attempt, closing)
+        if closing.outcome is not None:
+            retried = after.state is TaskState.RETRY_WAIT
+            book.after_commit(AttemptEnded(closing.outcome, retried))
     for note in move.notes:
         _keep(book, after, attempt, note)
     if after.state is not task.state and after.state in _TOLD:
