@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import uvloop
 from hypercorn.asyncio import serve
@@ -13,7 +14,7 @@ app = Quart(__name__)
 
 
 @app.post("/echo")
-async def echo() -> object:
+async def echo() -> Any:
     return await request.get_json()
 
 

@@ -84,7 +84,7 @@ def _own_ids(template: Template) -> list[str]:
     for table, (columns, rows) in template.items():
         for row in rows:
             for column, value in zip(columns, row, strict=True):
-                if column in ("id", "step_id", "activation_id", "effect_root") and table != "definitions":
+                if column in ("id", "step_id", "activation_id", "effect_root"):
                     found[value] = None
     return [value for value in found if isinstance(value, str) and len(value) == 32]
 

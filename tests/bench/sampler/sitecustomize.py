@@ -51,7 +51,7 @@ class Sampler:
 
 
 def _stack(frame: Any) -> list[str]:
-    found = []
+    found: list[str] = []
     while frame is not None and len(found) < DEPTH:
         found.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
         frame = frame.f_back
