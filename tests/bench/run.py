@@ -16,7 +16,7 @@ from typing import Any, Final
 from tests.bench import report
 from tests.bench.floor import floor
 from tests.bench.machine import machine
-from tests.bench.rows import blocked, commands, connections, growth, latency, requests, throughput
+from tests.bench.rows import blocked, commands, connections, growth, latency, requests, schedules, throughput
 from tests.bench.sizes import SIZES, Size
 from tests.bench.stage import Dialect, Stage, stage
 from tests.databases import MariaDb, running_mariadb
@@ -62,6 +62,7 @@ ROWS: Final[dict[str, Row]] = {
     "B8": Row("timers while B1 runs", latency.timers),
     "B9": Row("idle worker connections", connections.idle_workers),
     "B10": Row("import, check, compile", alone=commands.commands),
+    "B12": Row("due schedules beside many that are not", alone=schedules.scans),
 }
 TITLES: Final = {name: row.title for name, row in ROWS.items()}
 
