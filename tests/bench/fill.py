@@ -81,12 +81,12 @@ def _copy(connection: Any, template: Template, count: int, *, later: bool) -> No
 def _own_ids(template: Template) -> list[str]:
     """The ids that a copy must have anew: keys, and what refers to them."""
     found: dict[str, None] = {}
-    for table, (columns, rows) in template.items():
+    for columns, rows in template.values():
         for row in rows:
             for column, value in zip(columns, row, strict=True):
                 if column in ("id", "step_id", "activation_id", "effect_root"):
                     found[value] = None
-    return [value for value in found if isinstance(value, str) and len(value) == 32]
+    return [value for value in found if len(value or "") == 32]
 
 
 def _new_names(own: list[str]) -> dict[str, str]:
