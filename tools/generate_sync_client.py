@@ -30,7 +30,7 @@ RULES: tuple[tuple[str, str], ...] = (
     (r"\bOrbitClient\b", "Orbit"),
     (r"\bHandle\b", "SyncHandle"),
     (r"\bAsync(Stream|Connections|Proxied|Transport)\b", r"Sync\1"),
-    (r"\bAsync(Definitions|Workflows|Tasks|Reviews|Waits|Credentials|Queues|Workers)\b", r"Sync\1"),
+    (r"\bAsync(Definitions|Workflows|Tasks|Reviews|Bulk|Waits|Credentials|Queues|Workers)\b", r"Sync\1"),
     (
         r"The async client: the source from which the sync one is generated\.",
         "The sync client, generated from the async one.",

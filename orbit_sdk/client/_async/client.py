@@ -9,6 +9,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from orbit_sdk.client._async.bulk import AsyncBulk
 from orbit_sdk.client._async.credentials import AsyncCredentials
 from orbit_sdk.client._async.definitions import AsyncDefinitions
 from orbit_sdk.client._async.handle import Handle
@@ -67,6 +68,7 @@ class OrbitClient:
         self.workflows = AsyncWorkflows(self._transport)
         self.tasks = AsyncTasks(self._transport)
         self.reviews = AsyncReviews(self._transport)
+        self.bulk = AsyncBulk(self.workflows, self.reviews)
         self.waits = AsyncWaits(self._transport)
         self.schedules = AsyncSchedules(self._transport)
         self.subscriptions = AsyncSubscriptions(self._transport)

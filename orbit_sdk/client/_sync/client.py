@@ -10,6 +10,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from orbit_sdk.client._sync.bulk import SyncBulk
 from orbit_sdk.client._sync.credentials import SyncCredentials
 from orbit_sdk.client._sync.definitions import SyncDefinitions
 from orbit_sdk.client._sync.handle import SyncHandle
@@ -68,6 +69,7 @@ class Orbit:
         self.workflows = SyncWorkflows(self._transport)
         self.tasks = SyncTasks(self._transport)
         self.reviews = SyncReviews(self._transport)
+        self.bulk = SyncBulk(self.workflows, self.reviews)
         self.waits = SyncWaits(self._transport)
         self.schedules = AsyncSchedules(self._transport)
         self.subscriptions = AsyncSubscriptions(self._transport)
