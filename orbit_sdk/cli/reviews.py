@@ -18,6 +18,7 @@ from orbit_sdk.cli.values import json_value
 
 if TYPE_CHECKING:
     from orbit_sdk.client import Orbit
+    from orbit_sdk.protocol.workflows import ReviewItem
 
 __all__ = ["Basis", "decision", "review"]
 
@@ -40,7 +41,9 @@ class StepVerdict(StrEnum):
 BasisOption = Annotated[
     Basis,
     typer.Option(
-        "--basis", help="PROVEN needs --evidence; otherwise a risk is accepted.", case_sensitive=False
+        "--basis",
+        help="PROVEN needs --evidence. ACCEPTED_RISK runs no step again that may have had an effect.",
+        case_sensitive=False,
     ),
 ]
 Evidence = Annotated[
@@ -84,21 +87,23 @@ def review_list(
     if json:
         out.data(items(found))
         return
-    rows = [
-        (
-            item.workflow_id or item.task_id,
-            item.step_key,
-            item.review_class,
-            error_of(None if item.error is None else wire(item.error)) or item.reason or item.guide,
-            item.business_key,
-            item.effect_key,
-            moment(item.since),
-            choices_of(item),
-        )
-        for item in found
-    ]
-    columns = ("WORKFLOW OR TASK", "STEP", "CLASS", "WHY", "KEY", "EFFECT KEY", "SINCE", "MAY BE RESOLVED AS")
-    out.table(columns, rows, "nothing waits for a person")
+    if not found:
+        out.note("nothing waits for a person", "dim")
+    for item in found:
+        _say_item(item, out)
+
+
+def _say_item(item: ReviewItem, out: Output) -> None:
+    """Where it is; what went wrong; what the outside knows it by; what may be decided."""
+    names = [item.workflow_id or item.task_id, item.step_key or "task", item.review_class]
+    key = None if item.business_key is None else f"key {item.business_key}"
+    out.line("  ".join(str(name) for name in [*names, key, f"since {moment(item.since)}"] if name), "bold")
+    out.line(f"  {error_of(item.error) or item.reason or ''}".rstrip(), "red")
+    if item.guide is not None:
+        out.line(f"  guide       {item.guide}")
+    if item.effect_key is not None:
+        out.line(f"  effect key  {item.effect_key}")
+    out.line(f"  may be      {choices_of(item)}")
 
 
 @command(
@@ -164,7 +169,10 @@ def decision(
         raise typer.BadParameter("only what succeeded has a result", param_hint="--result")
     if basis is Basis.PROVEN and not optional.get("evidence"):
         raise typer.BadParameter(
-            "say what proves it; without proof, say --basis accepted_risk", param_hint="--evidence"
+            "say what proves that no attempt had an effect (without, it is not run again)"
+            if name == "RERUN"
+            else "say what proves it; without proof, say --basis accepted_risk",
+            param_hint="--evidence",
         )
     if optional.get("code") is not None and name != "FAILED":
         raise typer.BadParameter("only what failed has a code", param_hint="--code")

@@ -17,15 +17,18 @@ _PROOF = "(needs --basis proven --evidence …)"
 
 
 def error_of(error: Any) -> str | None:
-    """`CODE: message` of an error as it is on the wire, on one line, cut where it gets long."""
+    """`CODE: message` of an error (a model, or as on the wire) on one line, cut where it gets long."""
     if error is None:
         return None
-    if not isinstance(error, dict):
-        return str(error)
-    message = " ".join(str(error.get("message") or "").split())
+    if isinstance(error, str):
+        return error
+    code, said = (
+        (error.get("code"), error.get("message")) if isinstance(error, dict) else (error.code, error.message)
+    )
+    message = " ".join(str(said or "").split())
     if len(message) > _SHOWN_CHARACTERS:
         message = f"{message[:_SHOWN_CHARACTERS]}… (--json shows all)"
-    return f"{error.get('code')}: {message}" if message else str(error.get("code"))
+    return f"{code}: {message}" if message else str(code)
 
 
 def last_error(attempts: Sequence[Attempt]) -> str | None:
