@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, func, select, update
 
 from orbit_sdk.values.instants import from_rfc3339, to_rfc3339
-from orbit_server.clock import new_seed
+from orbit_server.clock import ManualClock, new_seed
 from orbit_server.platform.credentials import Rights
 from orbit_server.pulse.subscriptions.fanout import fan_out
 from orbit_server.schedules.ends import note_ended
@@ -412,6 +412,25 @@ async def test_the_loops_fire_by_themselves_and_settle_what_ended(migrated_url: 
             return bool(ended) and bool(await fires(api, schedule_id, state="STARTED"))
 
         await until(followed)
+
+
+async def test_a_clock_that_is_set_back_fires_nothing_again(migrated_sqlite_url: str) -> None:
+    clock = ManualClock(from_rfc3339("2026-05-04T10:00:00Z"))
+    async with node(migrated_sqlite_url, clock=clock, **SLOW) as api:
+        await api.parts.loops.stop()
+        schedule_id = await make(api, timing=rate(5), misfire=catch_up())
+        clock.advance(11 * SECOND)
+        await turn(api)
+        first = [fire["planned_at"] for fire in await fires(api, schedule_id)]
+        assert [each[11:19] for each in first] == ["10:00:05", "10:00:10"]
+        clock.step(-3_600 * SECOND)
+        clock.advance(60 * SECOND)
+        await turn(api)
+        assert [fire["planned_at"] for fire in await fires(api, schedule_id)] == first
+        clock.advance(3_545 * SECOND)
+        await turn(api)
+        after = [fire["planned_at"] for fire in await fires(api, schedule_id)]
+        assert [each[11:19] for each in after] == ["10:00:05", "10:00:10", "10:00:15"]
 
 
 @pytest.mark.parametrize(
