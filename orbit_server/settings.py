@@ -42,7 +42,7 @@ class Settings:
         stop_limit_ms: after this a stopping process ends itself, whatever still runs.
         body_timeout_ms: how long a request's body may take to arrive.
         queue_max: commands that may wait for the database.
-        lanes: concurrent transactions on MySQL. More of them make smaller groups: two kept one process busiest.
+        lanes: concurrent transactions on MySQL. More of them make smaller groups; two keep one process busy.
         requests_max: requests in work at one time; more are told to come back.
         access_log: log every request, not only failures.
         limits: the product limits in force.

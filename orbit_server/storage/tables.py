@@ -554,9 +554,7 @@ key_places = _table(
     instant("admitted_at", null=True),
     small("priority"),
     number("virtual_start"),
-    Index(
-        "ix_key_places_order", "key_id", "admitted_at", text("priority DESC"), "virtual_start", "id"
-    ),
+    Index("ix_key_places_order", "key_id", "admitted_at", text("priority DESC"), "virtual_start", "id"),
 )
 
 fair_flows = _table(

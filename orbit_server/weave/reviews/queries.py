@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, func, select
 
@@ -94,4 +95,5 @@ def stuck(conn: Connection, namespace_id: Id, definition_id: str | None, limit: 
     )
     if definition_id is not None:
         query = query.where(i.definition_id == definition_id)
-    return [StuckGroup(*tuple(row)) for row in conn.execute(query)]
+    rows: list[Any] = list(conn.execute(query))
+    return [StuckGroup(*row) for row in rows]

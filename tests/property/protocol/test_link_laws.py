@@ -40,7 +40,8 @@ offers = st.builds(
     wire.OfferItem,
     attempt_id=ids, task_id=ids, generation=numbers, attempt_no=numbers, queue=st.just("jobs"),
     handler=st.just("job.run"), handler_version=st.just(1), recovery=st.just("IDEMPOTENT"),
-    started=st.booleans(), ready=st.none() | numbers, lease_ms=millis, limit_ms=millis, effect_key=st.just("e"),
+    started=st.booleans(), ready=st.none() | numbers, lease_ms=millis, limit_ms=millis,
+    effect_key=st.just("e"),
     parameters=json_values,
 )  # fmt: skip
 results = st.builds(
@@ -59,7 +60,8 @@ in_flight = st.builds(
 )
 hellos = st.builds(
     wire.Hello, nonce=st.just("0" * 32), worker=st.just("w"), handlers=st.just([]), queues=st.just(["jobs"]),
-    slots=st.integers(1, 9), in_flight=st.lists(in_flight, max_size=3), protocol=st.sampled_from([1, 1, 1, 2]),
+    slots=st.integers(1, 9), in_flight=st.lists(in_flight, max_size=3),
+    protocol=st.sampled_from([1, 1, 1, 2]),
 )  # fmt: skip
 reconciled = st.builds(
     wire.Reconciled, attempt_id=ids, answer=st.sampled_from(["CONTINUE", "STOP", "SETTLED"]), lease_ms=millis
