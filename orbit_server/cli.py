@@ -1,4 +1,4 @@
-"""The server's own commands: `orbit server`, `orbit migrate` and `orbit credential`.
+"""The server's own commands: `orbit server`, `orbit migrate`, `orbit verify` and `orbit credential`.
 
 They join `orbit` as entry points, and load the server only when they run.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from orbit_server.platform.credentials import Rights
     from orbit_server.settings import Settings
 
-__all__ = ["credential", "migrate", "server"]
+__all__ = ["credential", "migrate", "server", "verify"]
 
 TOKEN_VARIABLE: Final = "ORBIT_DEVELOPMENT_TOKEN"  # noqa: S105  # a name, not a secret
 AUDIT_VARIABLE: Final = "ORBIT_DEVELOPMENT_AUDIT"
@@ -283,6 +283,37 @@ def _settings(*, json: bool, **options: Any) -> Settings:
         raise typer.Exit(ExitCode.WRONG_USE) from None
 
 
+@command("orbit verify --database sqlite:////var/lib/orbit/orbit.db", "orbit verify --json")
+def run_verify(database: Database = None, json: Json = False) -> None:
+    """Look for what must be impossible: every rule over one consistent view of the database.
+
+    Nothing is written or locked, so it may run beside servers. Exit code 1 when something is found.
+    """
+    from orbit_server.verify import RULES, snapshot
+
+    out = Output(json=json)
+    settings = _settings(json=json, database=database)
+    with snapshot(settings.database) as conn:
+        found = {rule: list(rule.violations(conn)) for rule in RULES}
+    every = [finding for findings in found.values() for finding in findings]
+    if json:
+        out.data(
+            {
+                "items": [
+                    {"rule": item.rule, "kind": item.kind, "subject": item.subject, "message": item.message}
+                    for item in every
+                ]
+            }
+        )
+    else:
+        for rule, findings in found.items():
+            out.line(f"{rule.number}  {rule.title}: {len(findings) or 'none'}", "red" if findings else None)
+            for finding in findings:
+                out.line(f"   {finding.kind} {finding.subject} {finding.message}")
+    if every:
+        raise typer.Exit(ExitCode.REFUSED)
+
+
 def _migrate(url: str) -> None:
     from orbit_server.storage.migrations import migrate as bring
 
@@ -291,4 +322,5 @@ def _migrate(url: str) -> None:
 
 server = solo("server", run_server)
 migrate = solo("migrate", run_migrate)
+verify = solo("verify", run_verify)
 credential = group("Credentials: who may do what.", credential_create, credential_list, credential_revoke)
