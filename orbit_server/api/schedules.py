@@ -20,6 +20,7 @@ from orbit_server.api.call import Call
 from orbit_server.schedules import commands, queries
 from orbit_server.schedules.decide import span_in_force
 from orbit_server.schedules.specs import accepted_spec
+from orbit_server.schedules.targets import Means
 from orbit_server.schedules.turn import versions_of
 from orbit_server.storage.commands import Command
 from orbit_server.weave.service import send
@@ -118,7 +119,7 @@ def _by(call: Call, action: str, schedule_id: str, meaning: Json, reason: str | 
         actor=call.principal.actor,
         reason=reason,
         seed=call.seed(),
-        weave=call.server.weave,
+        means=Means(call.server.weave, call.server.limits.of_backlog),
     )
 
 

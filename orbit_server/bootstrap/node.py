@@ -60,6 +60,7 @@ from orbit_server.pulse.tasks.keys.operations import KeyRoom
 from orbit_server.pulse.times import PulseTimes
 from orbit_server.schedules import rows as schedule_rows
 from orbit_server.schedules.ends import EndedFires
+from orbit_server.schedules.targets import Means
 from orbit_server.schedules.turn import ScheduleDueAt
 from orbit_server.settings import Settings
 from orbit_server.storage.database import Database
@@ -259,6 +260,7 @@ def _gateway(ground: _Ground, weave: Weave, authenticator: Authenticator) -> Gat
 
 def _loops(ground: _Ground, weave: Weave, interest: Interest) -> Runners:
     settings, clock, database, times = ground.settings, ground.clock, ground.database, ground.times
+    means = Means(weave, ground.dispatcher.limits.of_backlog)
     loops = [
         due_tasks(database, times, min(_DUE_TASKS_MS, settings.loop_ms)),
         leases(database, times, settings.loop_ms),
@@ -268,8 +270,8 @@ def _loops(ground: _Ground, weave: Weave, interest: Interest) -> Runners:
         due_steps(database, weave, clock, settings.loop_ms),
         checkpoints(database, weave, clock, settings.loop_ms),
         signals(database, weave, clock, settings.idle_loop_ms),
-        schedules(database, weave, clock, settings.loop_ms),
-        ended_fires(database, weave, clock, settings.loop_ms),
+        schedules(database, means, clock, settings.loop_ms),
+        ended_fires(database, means, clock, settings.loop_ms),
         fanout(database, settings.loop_ms, interest, ground.hints.publish),
         retention(database, settings.idle_loop_ms, interest),
         heartbeat(database, ground.node, settings.idle_loop_ms),

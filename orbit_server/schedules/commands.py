@@ -16,10 +16,10 @@ from orbit_server.schedules.decide import planned_ranges
 from orbit_server.schedules.lifecycle import Cause, FireState, ScheduleState, Why, fire_id_of
 from orbit_server.schedules.rows import FIRES, SCHEDULES, VERSIONS, ScheduleRow, VersionRow, version_id
 from orbit_server.schedules.running import base_needs, more_needs
+from orbit_server.schedules.targets import Means
 from orbit_server.schedules.turn import Turn
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Order
-from orbit_server.weave.state.running import Weave
 
 __all__ = [
     "BackfillSchedule",
@@ -55,7 +55,7 @@ class Ordered:
     actor: str
     reason: str | None
     seed: IdSeed
-    weave: Weave
+    means: Means
 
 
 class _OnSchedule(Order):
@@ -76,14 +76,14 @@ class _OnSchedule(Order):
         return base_needs(self.by.schedule_id)
 
     def more(self, book: Book) -> Needs:
-        return more_needs(book, self.by.schedule_id)
+        return more_needs(book, self.by.schedule_id, self.by.means)
 
     def turn(self, book: Book) -> Turn:
         """Raises NotFound."""
         row = book.get(SCHEDULES, self.by.schedule_id)
         if row is None or row.namespace_id != self.by.namespace_id:
             raise NotFound("no such schedule")
-        return Turn(book, row, self.by.seed, self.by.weave)
+        return Turn(book, row, self.by.seed, self.by.means)
 
 
 def _audit(book: Book, by: Ordered, action: str, before: str | None, after: str | None) -> None:
@@ -139,7 +139,7 @@ class CreateSchedule(Order):
         return base_needs(self.by.schedule_id)
 
     def more(self, book: Book) -> Needs:
-        return more_needs(book, self.by.schedule_id)
+        return more_needs(book, self.by.schedule_id, self.by.means)
 
     def decide(self, book: Book) -> Done[Answer]:
         by, now = self.by, book.now
@@ -159,7 +159,7 @@ class CreateSchedule(Order):
         )
         book.insert(SCHEDULES, row)
         _version(book, by, 1, now, self.spec)
-        turn = Turn(book, row, by.seed, by.weave)
+        turn = Turn(book, row, by.seed, by.means)
         turn.row = altered(row, revision=row.revision)
         _audit(book, by, "create", None, self.spec)
         return Done(answer_of(turn.close()), subject_id=row.id)
@@ -189,7 +189,7 @@ class EditSchedule(_OnSchedule):
         newest = max(book.members(VERSIONS, row.id), key=lambda each: each.version)
         _version(book, self.by, row.version + 1, effective, self.spec)
         _audit(book, self.by, "edit", newest.spec, self.spec)
-        after = Turn(book, row, self.by.seed, self.by.weave)
+        after = Turn(book, row, self.by.seed, self.by.means)
         state = ScheduleState.ACTIVE if row.state is ScheduleState.FINISHED else row.state
         after.row = altered(row, version=row.version + 1, state=state)
         return Done(answer_of(after.close()), subject_id=row.id)

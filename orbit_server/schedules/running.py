@@ -10,11 +10,10 @@ from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.schedules.lifecycle import FireState, ScheduleState
 from orbit_server.schedules.rows import FIRES, INBOX, SCHEDULES, VERSIONS, WAITING
 from orbit_server.schedules.specs import stored_spec
-from orbit_server.schedules.targets import definition_needs
+from orbit_server.schedules.targets import Means, target_needs
 from orbit_server.schedules.turn import BITE, Turn
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Keyless, Needs
-from orbit_server.weave.state.running import Weave
 
 __all__ = ["RunSchedule", "SettleFire", "base_needs", "more_needs"]
 
@@ -27,7 +26,7 @@ def base_needs(schedule_id: Id) -> dict[str, tuple[Id, ...]]:
     return {SCHEDULES.name: ids, VERSIONS.name: ids, WAITING.name: ids}
 
 
-def more_needs(book: Book, schedule_id: Id) -> Needs:
+def more_needs(book: Book, schedule_id: Id, means: Means) -> Needs:
     """What the loaded rows lead to: the fires that may start, and the definitions that they may start."""
     row = book.get(SCHEDULES, schedule_id)
     if row is None:
@@ -40,7 +39,7 @@ def more_needs(book: Book, schedule_id: Id) -> Needs:
             needs[FIRES.name] = [fire.id for fire in first[:_AHEAD]]
     if not book.missing(VERSIONS.name, [schedule_id]):
         specs = [stored_spec(version.spec) for version in book.members(VERSIONS, schedule_id)]
-        for name, ids in definition_needs(book, row.namespace_id, specs).items():
+        for name, ids in target_needs(book, row.namespace_id, specs, means).items():
             needs[name] = list(ids)
     return needs
 
@@ -51,7 +50,7 @@ class RunSchedule(Keyless):
 
     schedule_id: Id
     seed: IdSeed
-    weave: Weave
+    means: Means
 
     @property
     def lane(self) -> str:
@@ -61,7 +60,7 @@ class RunSchedule(Keyless):
         return base_needs(self.schedule_id)
 
     def more(self, book: Book) -> Needs:
-        return more_needs(book, self.schedule_id)
+        return more_needs(book, self.schedule_id, self.means)
 
     def decide(self, book: Book) -> Done[int]:
         row = book.get(SCHEDULES, self.schedule_id)
@@ -69,7 +68,7 @@ class RunSchedule(Keyless):
             return Done(0)
         if row.due_at is None or row.due_at > book.now:
             return Done(0)
-        turn = Turn(book, row, self.seed, self.weave)
+        turn = Turn(book, row, self.seed, self.means)
         turn.run()
         turn.close()
         return Done(turn.started)
@@ -83,7 +82,7 @@ class SettleFire(Keyless):
     fire_id: Id
     inbox_id: Id
     seed: IdSeed
-    weave: Weave
+    means: Means
 
     @property
     def lane(self) -> str:
@@ -97,7 +96,7 @@ class SettleFire(Keyless):
         }
 
     def more(self, book: Book) -> Needs:
-        return more_needs(book, self.schedule_id)
+        return more_needs(book, self.schedule_id, self.means)
 
     def decide(self, book: Book) -> Done[bool]:
         told = book.get(INBOX, self.inbox_id)
@@ -109,7 +108,7 @@ class SettleFire(Keyless):
             return Done(answer=False)
         after = altered(fire, state=FireState.FINISHED, outcome=told.outcome, finished_at=book.now)
         book.change(FIRES, fire, after)
-        turn = Turn(book, row, self.seed, self.weave)
+        turn = Turn(book, row, self.seed, self.means)
         turn.row = altered(row, unfinished=row.unfinished - 1)
         if row.state is ScheduleState.ACTIVE:
             turn.start_waiting()

@@ -17,11 +17,11 @@ from sqlalchemy import Connection, and_, or_, select
 from orbit_sdk.errors import OrbitError
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.schedules.running import RunSchedule, SettleFire
+from orbit_server.schedules.targets import Means
 from orbit_server.storage.commands import Command
 from orbit_server.storage.database import Database
 from orbit_server.storage.tables import schedule_inbox, schedules
 from orbit_server.weave.service import send_all
-from orbit_server.weave.state.running import Weave
 
 __all__ = ["SweepReport", "sweep_ended", "sweep_schedules"]
 
@@ -45,15 +45,15 @@ class SweepReport:
 
 
 async def sweep_schedules(
-    database: Database, weave: Weave, new_seed: Callable[[], IdSeed], at: int
+    database: Database, means: Means, new_seed: Callable[[], IdSeed], at: int
 ) -> SweepReport:
     """Run every schedule that is due, page by page past those that cannot run."""
     seen = moved = failed = 0
     place: Place | None = None
     for _ in range(_BITES_MAX):
         found = await database.read(partial(_due, at=at, after=place))
-        commands = [RunSchedule(schedule_id, new_seed(), weave) for _, schedule_id in found]
-        went, missed = await _send(database, weave, commands)
+        commands = [RunSchedule(schedule_id, new_seed(), means) for _, schedule_id in found]
+        went, missed = await _send(database, means, commands)
         seen, moved, failed = seen + len(found), moved + went, failed + missed
         if len(found) < _BITE:
             upcoming = await database.read(lambda conn: _next(conn, at))
@@ -62,14 +62,14 @@ async def sweep_schedules(
     return SweepReport(seen, moved, failed, more=True)
 
 
-async def sweep_ended(database: Database, weave: Weave, new_seed: Callable[[], IdSeed]) -> SweepReport:
+async def sweep_ended(database: Database, means: Means, new_seed: Callable[[], IdSeed]) -> SweepReport:
     """Settle the occurrences whose targets have ended."""
     seen = moved = failed = 0
     place: Place | None = None
     for _ in range(_BITES_MAX):
         found = await database.read(partial(_ended, after=place))
-        commands = [SettleFire(row[2], row[3], row[1], new_seed(), weave) for row in found]
-        went, missed = await _send(database, weave, commands)
+        commands = [SettleFire(row[2], row[3], row[1], new_seed(), means) for row in found]
+        went, missed = await _send(database, means, commands)
         seen, moved, failed = seen + len(found), moved + went, failed + missed
         if len(found) < _BITE:
             return SweepReport(seen, moved, failed)
@@ -103,10 +103,10 @@ def _ended(conn: Connection, after: Place | None) -> list[tuple[int, Id, Id, Id]
     return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
-async def _send(database: Database, weave: Weave, commands: Sequence[Command[Any]]) -> tuple[int, int]:
+async def _send(database: Database, means: Means, commands: Sequence[Command[Any]]) -> tuple[int, int]:
     """How many moved and how many failed; one bad row never stops the others."""
     moved = failed = 0
-    answers = await send_all(database, weave, commands, background=True)
+    answers = await send_all(database, means.weave, commands, background=True)
     for command, answer in zip(commands, answers, strict=True):
         if isinstance(answer, OrbitError):
             failed += 1

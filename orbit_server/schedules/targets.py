@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,6 +16,8 @@ from orbit_sdk.values.json_strict import Json
 from orbit_server.pulse.tasks.decide.policy import RetryPolicy
 from orbit_server.pulse.tasks.decide.submit import NewTask
 from orbit_server.pulse.tasks.lifecycle import Recovery
+from orbit_server.pulse.tasks.limits.operations import count_in
+from orbit_server.pulse.tasks.limits.rows import LIMITS
 from orbit_server.pulse.tasks.operations import create_task
 from orbit_server.schedules.rows import FireRow
 from orbit_server.schedules.specs import Spec
@@ -27,10 +29,22 @@ from orbit_server.weave.definitions.rows import DEFINITIONS, POINTER_READS, defi
 from orbit_server.weave.instances.start import StartWorkflow
 from orbit_server.weave.state.running import NotInMemory, Weave
 
-__all__ = ["Started", "definition_needs", "start_target"]
+__all__ = ["Means", "Started", "start_target", "target_needs"]
 
 _CURRENT = "CURRENT"
 _LATER = frozenset({Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE})
+
+
+def _no_limits(_lane: tuple[Id, str]) -> tuple[Id, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What starting a target takes: workflows, and the limits on the backlog of a (namespace, queue)."""
+
+    weave: Weave
+    backlog_of: Callable[[tuple[Id, str]], tuple[Id, ...]] = _no_limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +60,15 @@ class Started:
         return self.error is not None and self.error.code in _LATER
 
 
-def definition_needs(book: Book, namespace_id: Id, specs: Iterable[Spec]) -> Needs:
-    """The rows that say which definition a workflow target starts; asked again with the pointers."""
+def target_needs(book: Book, namespace_id: Id, specs: Iterable[Spec], means: Means) -> Needs:
+    """The limits of a task's queue; the definition of a workflow, asked again with its pointer."""
     pointers: list[Id] = []
     definitions: list[Id] = []
+    limits: list[Id] = []
     for spec in specs:
         target = spec.target
         if not isinstance(target, WorkflowTarget):
+            limits += means.backlog_of((namespace_id, target.queue))
             continue
         if target.version != _CURRENT:
             definitions.append(definition_key(namespace_id, target.definition_id, int(target.version)))
@@ -69,10 +85,12 @@ def definition_needs(book: Book, namespace_id: Id, specs: Iterable[Spec]) -> Nee
         needs[POINTER_READS.name] = pointers
     if definitions:
         needs[DEFINITIONS.name] = definitions
+    if limits:
+        needs[LIMITS.name] = limits
     return needs or NOTHING
 
 
-def start_target(book: Book, spec: Spec, fire: FireRow, seed: IdSeed, weave: Weave) -> Started:
+def start_target(book: Book, spec: Spec, fire: FireRow, seed: IdSeed, means: Means) -> Started:
     """Start what the fire is for. What is refused leaves nothing behind.
 
     Raises:
@@ -81,8 +99,8 @@ def start_target(book: Book, spec: Spec, fire: FireRow, seed: IdSeed, weave: Wea
     mark = book.mark()
     try:
         if isinstance(spec.target, TaskTarget):
-            return _start_task(book, spec, spec.target, fire, seed)
-        return _start_workflow(book, spec, spec.target, fire, seed, weave)
+            return _start_task(book, spec, spec.target, fire, (seed, means))
+        return _start_workflow(book, spec, spec.target, fire, (seed, means))
     except NotInMemory:
         raise
     except OrbitError as error:
@@ -90,7 +108,10 @@ def start_target(book: Book, spec: Spec, fire: FireRow, seed: IdSeed, weave: Wea
         return Started(None, error=error)
 
 
-def _start_task(book: Book, spec: Spec, target: TaskTarget, fire: FireRow, seed: IdSeed) -> Started:
+def _start_task(
+    book: Book, spec: Spec, target: TaskTarget, fire: FireRow, how: tuple[IdSeed, Means]
+) -> Started:
+    seed, means = how
     task_id = seed.nth(0)
     parameters = canonical_json(render(cast("Json", target.parameters), _facts(spec, fire)))
     retry = target.retry
@@ -120,13 +141,16 @@ def _start_task(book: Book, spec: Spec, target: TaskTarget, fire: FireRow, seed:
         total_deadline_at=book.now + target.total_timeout_ms * 1_000,
         submitted_by=f"schedule {fire.schedule_id}",
     )
-    create_task(book, new)
+    limits = means.backlog_of((fire.namespace_id, target.queue))
+    counted = count_in(book, limits) if limits else 0
+    create_task(book, new, counted=int(counted))
     return Started(task_id, target.handler_version)
 
 
 def _start_workflow(
-    book: Book, spec: Spec, target: WorkflowTarget, fire: FireRow, seed: IdSeed, weave: Weave
+    book: Book, spec: Spec, target: WorkflowTarget, fire: FireRow, how: tuple[IdSeed, Means]
 ) -> Started:
+    seed, means = how
     version = None if target.version == _CURRENT else int(target.version)
     given = render(target.input, _facts(spec, fire))
     command = StartWorkflow(
@@ -138,7 +162,7 @@ def _start_workflow(
         input=given,
         started_by=f"schedule {fire.schedule_id}",
         seed=IdSeed(seed.time_us, f"{seed.entropy}:{fire.id}"),
-        weave=weave,
+        weave=means.weave,
         business_key=target.business_key,
         labels=canonical_json(cast("Json", target.labels)) if target.labels else None,
         parameters_version=target.parameters_version,

@@ -23,9 +23,8 @@ from orbit_server.schedules.rows import (
     VersionRow,
 )
 from orbit_server.schedules.specs import Spec, stored_spec
-from orbit_server.schedules.targets import Started, start_target
+from orbit_server.schedules.targets import Means, Started, start_target
 from orbit_server.storage.book import Book
-from orbit_server.weave.state.running import Weave
 
 __all__ = ["ScheduleDueAt", "Turn", "versions_of"]
 
@@ -51,12 +50,12 @@ def versions_of(rows: Sequence[VersionRow]) -> list[InForce]:
 class Turn:
     """Works on one schedule that this transaction has touched; `close` writes it back."""
 
-    def __init__(self, book: Book, row: ScheduleRow, seed: IdSeed, weave: Weave) -> None:
+    def __init__(self, book: Book, row: ScheduleRow, seed: IdSeed, means: Means) -> None:
         self.book = book
         self.before = row
         self.row = row
         self.seed = seed
-        self.weave = weave
+        self.means = means
         self.versions = versions_of(book.members(VERSIONS, row.id))
         self.specs: Mapping[int, Spec] = {each.version: each.spec for each in self.versions}
         self.started = 0
@@ -174,7 +173,7 @@ class Turn:
         if where is Place.SKIP:
             return altered(fire, state=FireState.SKIPPED, reason=reason, decided_at=self.book.now)
         seed = IdSeed(self.seed.time_us, f"{self.seed.entropy}:{fire.id}")
-        return self._settled(fire, start_target(self.book, spec, fire, seed, self.weave))
+        return self._settled(fire, start_target(self.book, spec, fire, seed, self.means))
 
     def _settled(self, fire: FireRow, started: Started) -> FireRow:
         now = self.book.now

@@ -15,6 +15,7 @@ from orbit_server.platform.credentials import Rights
 from orbit_server.pulse.subscriptions.fanout import fan_out
 from orbit_server.schedules.ends import note_ended
 from orbit_server.schedules.sweeps import sweep_ended, sweep_schedules
+from orbit_server.schedules.targets import Means
 from orbit_server.storage.tables import audit, schedule_fires, schedule_versions, schedules, tasks
 from tests.api.flows import publish
 from tests.documents import document, end, timer
@@ -92,12 +93,16 @@ async def down(api: Api, schedule_id: str, us: int) -> None:
     )
 
 
+def means(api: Api) -> Means:
+    return Means(api.parts.server.weave, api.parts.server.limits.of_backlog)
+
+
 async def turn(api: Api) -> None:
     """Run what is due, until nothing more is due at once."""
     server = api.parts.server
     for _ in range(50):
         at = await server.database.now()
-        report = await sweep_schedules(server.database, server.weave, lambda: new_seed(server.clock), at)
+        report = await sweep_schedules(server.database, means(api), lambda: new_seed(server.clock), at)
         assert report.failed == 0
         if not report.seen:
             return
@@ -108,7 +113,7 @@ async def settle(api: Api) -> None:
     server = api.parts.server
     now = await server.database.now()
     await server.database.write(lambda conn: fan_out(conn, now, (note_ended,)))
-    await sweep_ended(server.database, server.weave, lambda: new_seed(server.clock))
+    await sweep_ended(server.database, means(api), lambda: new_seed(server.clock))
 
 
 async def fires(api: Api, schedule_id: str, **query: Any) -> list[dict[str, Any]]:
@@ -384,7 +389,7 @@ async def test_two_nodes_that_look_at_once_fire_each_instant_once(still: Api) ->
     at = await server.database.now()
     await asyncio.gather(
         *(
-            sweep_schedules(server.database, server.weave, lambda: new_seed(server.clock), at)
+            sweep_schedules(server.database, means(still), lambda: new_seed(server.clock), at)
             for _ in range(4)
         )
     )
@@ -412,6 +417,28 @@ async def test_the_loops_fire_by_themselves_and_settle_what_ended(migrated_url: 
             return bool(ended) and bool(await fires(api, schedule_id, state="STARTED"))
 
         await until(followed)
+
+
+async def test_a_full_backlog_holds_a_fire_back_and_loses_none(still: Api) -> None:
+    limits = {"backlog_max": 1, "reason": "small"}
+    assert (await still.post("/v1/queues/plans/limits", limits)).status == 200
+    await still.parts.server.limits.refresh(still.parts.server.database)
+    schedule_id = await make(still, timing=rate(20))
+    await down(still, schedule_id, 45 * SECOND)
+    await turn(still)
+    found = await fires(still, schedule_id)
+    assert [fire["state"] for fire in found] == ["STARTED"] + ["WAITING"] * (len(found) - 1)
+    assert len(found) >= 2
+    assert {fire["reason"] for fire in found[1:]} == {"NO_CAPACITY"}
+    await still.post(f"/v1/tasks/{found[0]['target_id']}/cancel", {"reason": "room"})
+    f = schedule_fires.c
+    await write(
+        still,
+        update(schedule_fires).where(f.state == "WAITING").values(start_at=1),
+        update(schedules).where(schedules.c.id == schedule_id).values(due_at=1),
+    )
+    await turn(still)
+    assert (await fires(still, schedule_id))[1]["state"] == "STARTED"
 
 
 async def test_a_clock_that_is_set_back_fires_nothing_again(migrated_sqlite_url: str) -> None:

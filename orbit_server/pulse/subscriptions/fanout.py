@@ -58,13 +58,21 @@ class FannedOut:
 
 def fan_out(conn: Connection, now: int, listeners: Sequence[Listener] = (), bite: int = BITE) -> FannedOut:
     """Give the oldest events that were not fanned out to those that want them."""
-    found = conn.execute(
+    found: Sequence[Any] = conn.execute(
         select(*_EVENT).where(_E.fanned_out == 0).order_by(_E.fanned_out, _E.id).limit(bite)
     ).all()
     if not found:
         return FannedOut()
+    more = len(found) == bite
     namespaces = sorted({event.namespace_id for event in found})
-    conn.execute(update(rosters).where(rosters.c.id.in_(namespaces)).values(lock_seq=rosters.c.lock_seq + 1))
+    touched = conn.execute(
+        update(rosters).where(rosters.c.id.in_(namespaces)).values(lock_seq=rosters.c.lock_seq + 1)
+    )
+    if touched.rowcount:
+        # Another node may have given some of them out while this one waited for the roster.
+        ids = [event.id for event in found]
+        left = set(conn.execute(select(_E.id).where(_E.id.in_(ids), _E.fanned_out == 0)).scalars())
+        found = [event for event in found if event.id in left]
     open_ones = conn.execute(
         select(subscriptions).where(
             subscriptions.c.namespace_id.in_(namespaces), subscriptions.c.ended_at.is_(None)
@@ -73,7 +81,7 @@ def fan_out(conn: Connection, now: int, listeners: Sequence[Listener] = (), bite
     delivered = _deliver(conn, found, open_ones, now) if open_ones else {}
     heard = sum(listener(conn, found, now) for listener in listeners)
     conn.execute(update(events).where(_E.id.in_([event.id for event in found])).values(fanned_out=1))
-    return FannedOut(len(found), delivered, heard, len(open_ones), more=len(found) == bite)
+    return FannedOut(len(found), delivered, heard, len(open_ones), more=more)
 
 
 def _deliver(conn: Connection, found: Sequence[Any], open_ones: Sequence[Any], now: int) -> dict[Id, int]:

@@ -21,6 +21,7 @@ from orbit_server.schedules.lifecycle import ScheduleState
 from orbit_server.schedules.rows import SCHEDULES, ScheduleRow
 from orbit_server.schedules.specs import accepted_spec
 from orbit_server.schedules.sweeps import sweep_schedules
+from orbit_server.schedules.targets import Means
 from orbit_server.settings import Settings
 from orbit_server.storage.commands import CommandKey
 from orbit_server.storage.database import Database
@@ -61,7 +62,7 @@ class _Bench:
         """Seconds of one look, and how many schedules it ran."""
         at = await self.database.now()
         began = time.perf_counter()
-        report = await sweep_schedules(self.database, self.weave, lambda: new_seed(self.clock), at)
+        report = await sweep_schedules(self.database, Means(self.weave), lambda: new_seed(self.clock), at)
         return time.perf_counter() - began, report.moved
 
 
@@ -104,7 +105,7 @@ async def _make(bench: _Bench) -> None:
     for number in range(DUE):
         seed = new_seed(clock)
         key = CommandKey(_NAMESPACE, "schedule.create", str(number), "bench")
-        by = Ordered(key, seed.nth(0), _NAMESPACE, "bench", None, new_seed(clock), bench.weave)
+        by = Ordered(key, seed.nth(0), _NAMESPACE, "bench", None, new_seed(clock), Means(bench.weave))
         orders.append(bench.database.committer.post(CreateSchedule(by, "due", spec, paused=False)))
     await asyncio.gather(*orders)
 
