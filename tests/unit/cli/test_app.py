@@ -29,6 +29,8 @@ GROUPS = {
     ),
     "subscription": ("create", "list", "show", "tail", "end"),
     "wait": ("list", "answer"),
+    "queue": ("list", "show", "pause", "resume", "limit", "keys", "weight"),
+    "worker": ("run", "list", "block", "unblock"),
 }
 
 
