@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from orbit_sdk.errors import Code, InvalidArgument, OrbitError, PayloadTooLarge
+from orbit_sdk.errors import Code, OrbitError, PayloadTooLarge
 from orbit_sdk.protocol.worker import (
     FRAME_BYTES_MAX,
+    ITEMS_MAX,
     SERVER_MESSAGES,
     WORKER_MESSAGES,
     AnyMessage,
@@ -20,8 +21,9 @@ from orbit_sdk.protocol.worker import (
 from orbit_sdk.values.json_strict import parse_json
 from orbit_sdk.values.limits import DEFAULT_LIMITS
 
-__all__ = ["Fault", "Sender", "decode", "encode", "pack"]
+__all__ = ["Fault", "Sender", "decode", "encode", "in_parts", "pack"]
 
+T = TypeVar("T")
 Sender = Literal["worker", "server"]
 
 # A payload may be as deep as everywhere else; the frame around it adds message, list and item.
@@ -59,10 +61,6 @@ def decode(data: object, sender: Sender) -> AnyMessage | Fault:
         return Fault(Code.INVALID_ARGUMENT, "frames are JSON text, not binary")
     try:
         value = parse_json(data, max_bytes=FRAME_BYTES_MAX, max_depth=_DEPTH)
-    except PayloadTooLarge as error:
-        return Fault(Code.PAYLOAD_TOO_LARGE, str(error.message))
-    except InvalidArgument as error:
-        return Fault(Code.INVALID_ARGUMENT, str(error.message))
     except OrbitError as error:
         return Fault(error.code, error.message)
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
@@ -83,6 +81,12 @@ def _explain(error: ValidationError) -> str:
     lines = [f"{'.'.join(map(str, problem['loc'])) or '$'}: {problem['msg']}" for problem in problems]
     more = len(lines) - _REASONS_MAX
     return "; ".join(lines[:_REASONS_MAX]) + (f"; and {more} more" if more > 0 else "")
+
+
+def in_parts(items: Sequence[T]) -> Iterator[list[T]]:
+    """The items in runs of as many as one message may hold."""
+    for first in range(0, len(items), ITEMS_MAX):
+        yield list(items[first : first + ITEMS_MAX])
 
 
 def encode(message: Message) -> str:

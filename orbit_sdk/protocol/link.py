@@ -31,7 +31,7 @@ from orbit_sdk.protocol.actions import (
     Write,
 )
 from orbit_sdk.protocol.credit import Credit
-from orbit_sdk.protocol.frames import Fault, Sender, decode
+from orbit_sdk.protocol.frames import Fault, Sender, decode, in_parts
 from orbit_sdk.protocol.held import Held, HeldAttempts, Phase
 from orbit_sdk.protocol.worker import AnyMessage, Error, Message
 
@@ -370,11 +370,8 @@ class Link:
 
     def renewals(self, at_ms: int) -> list[wire.Renew]:
         """One numbered renewal per ITEMS_MAX attempts that are worth keeping."""
-        claims = self.held.to_renew()
-        return [
-            wire.Renew(number=self.next_number(at_ms), items=claims[first : first + wire.ITEMS_MAX])
-            for first in range(0, len(claims), wire.ITEMS_MAX)
-        ]
+        claims = in_parts(self.held.to_renew())
+        return [wire.Renew(number=self.next_number(at_ms), items=part) for part in claims]
 
     def ready(self, slots: int, at_ms: int) -> wire.Ready:
         """The announcement of free slots that leaves now."""

@@ -7,8 +7,7 @@ what leaves now. Everything in here is bounded by the number of slots.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
 
 from orbit_sdk.protocol import worker as wire
 from orbit_sdk.protocol.actions import (
@@ -24,9 +23,10 @@ from orbit_sdk.protocol.actions import (
     Told,
     Write,
 )
+from orbit_sdk.protocol.frames import in_parts
 from orbit_sdk.protocol.held import HeldAttempts
 from orbit_sdk.protocol.link import Link, Role, State
-from orbit_sdk.protocol.worker import ITEMS_MAX, Message
+from orbit_sdk.protocol.worker import Message
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.worker.events import Ended, Event, MarkAsked, Progressed
 from orbit_sdk.worker.runner import Runner
@@ -34,7 +34,6 @@ from orbit_sdk.worker.settings import WorkerSettings
 
 __all__ = ["Desk"]
 
-T = TypeVar("T")
 _LOG = logging.getLogger("orbit.worker")
 # Results that nobody settles stop new work at this many beyond the slots.
 _UNSETTLED_EXTRA = 64
@@ -206,12 +205,12 @@ class Desk:
         new_marks = [key for key in self._marks if key not in self._marks_sent]
         self._marks_sent = set(self._marks)
         claims = [held.claim for key in new_marks if (held := self.held.get(key)) is not None]
-        messages += [wire.Mark(items=part) for part in _parts(claims)]
+        messages += [wire.Mark(items=part) for part in in_parts(claims)]
         if renew:
             results += self.held.stale_results(at_ms, self._settings.resend_ms)
         if (ready := self._ready(at_ms, force=renew)) is not None:
             messages.append(ready)
-        messages += [wire.Result(items=part) for part in _parts(results)]
+        messages += [wire.Result(items=part) for part in in_parts(results)]
         if renew:
             self._renew_due_ms = at_ms + self.welcome.lease_ms // 3
             messages += self.link.renewals(at_ms)
@@ -243,13 +242,8 @@ class Desk:
             for key, value in told.items()
             if (held := self.held.get(key)) is not None
         ]
-        for part in _parts(items):
+        for part in in_parts(items):
             yield wire.Progress(items=part)
-
-
-def _parts(items: Sequence[T]) -> Iterator[list[T]]:
-    for first in range(0, len(items), ITEMS_MAX):
-        yield list(items[first : first + ITEMS_MAX])
 
 
 def _written(actions: Iterable[Action]) -> Iterator[Message]:

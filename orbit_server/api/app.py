@@ -95,7 +95,6 @@ class OrbitApp(Quart):
             principal.require(route.permission)
         call = Call(
             server=server,
-            request_id=request_id,
             principal=principal,
             path=parse_path(route, texts) if texts else {},
             query=parse_query(arrived.query, route.query) if arrived.query else {},

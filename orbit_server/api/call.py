@@ -21,7 +21,6 @@ class Call:
     """`path`, `query` and `body` are parsed values; `key` is the Idempotency-Key where one is taken."""
 
     server: Server
-    request_id: str
     principal: Principal
     path: Mapping[str, Any]
     query: Mapping[str, Any]

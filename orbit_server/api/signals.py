@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from orbit_sdk.engine.matching import match_key
+from orbit_sdk.engine.matching import MAX_KEY_CHARS, match_key
 from orbit_sdk.errors import InvalidArgument, NotFound
 from orbit_sdk.protocol.common import Page, micros_of
 from orbit_sdk.protocol.history import SignalDetail
@@ -26,16 +26,14 @@ from orbit_server.weave.signals.views import signal_view
 from orbit_server.weave.state.rows import InstanceRow
 from orbit_server.weave.state.signals import SignalBodyRow, SignalRow, signal_id
 
-_MATCH_CHARS = 255
-
 
 async def _send_signal(call: Call) -> Any:
     body: SendSignal = call.body
     instance_id = call.path["workflow_id"]
     await _check_right(call, instance_id)
     matched = match_key(body.match)
-    if len(matched) > _MATCH_CHARS:
-        raise InvalidArgument.at("match", f"is longer than {_MATCH_CHARS} characters in canonical form")
+    if len(matched) > MAX_KEY_CHARS:
+        raise InvalidArgument.at("match", f"is longer than {MAX_KEY_CHARS} characters in canonical form")
     expires_at = None if body.expires_at is None else micros_of(body.expires_at)
     meaning: Json = {
         "activation_id": body.activation_id,

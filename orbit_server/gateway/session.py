@@ -11,7 +11,7 @@ from typing import Any
 from orbit_sdk.errors import Code, OrbitError
 from orbit_sdk.protocol import worker as wire
 from orbit_sdk.protocol.actions import Action, Close, Deliver, Leaving, Told, Write
-from orbit_sdk.protocol.frames import encode
+from orbit_sdk.protocol.frames import encode, in_parts
 from orbit_sdk.protocol.link import Link, Role, State
 from orbit_sdk.values.ids import Id
 from orbit_server.clock import new_seed
@@ -77,8 +77,7 @@ class Session:
         if self.link.state is not State.OPEN:
             self._return(wanted)
             return
-        for first in range(0, len(wanted), wire.ITEMS_MAX):
-            part = wanted[first : first + wire.ITEMS_MAX]
+        for part in in_parts(wanted):
             size = sum(len(offer.parameters) for offer in part)
             for offer in part:
                 held = Held(offer.task_id, offer.attempt_id, offer.generation)

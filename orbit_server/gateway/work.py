@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from orbit_sdk.errors import OrbitError
 from orbit_sdk.protocol import worker as wire
+from orbit_sdk.protocol.frames import in_parts
 from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.ids import Id
 from orbit_sdk.values.json_strict import Json
@@ -88,14 +89,14 @@ class Work:
         """Each attempt is told once."""
         fresh = [key for key in attempt_ids if key in self._known and key not in self._cancel_told]
         self._cancel_told.update(fresh)
-        for part in _parts(fresh):
+        for part in in_parts(fresh):
             self._tell(wire.Cancel(items=[wire.Gone(attempt_id=key, reason=reason) for key in part]))
 
     def lose(self, gone: Sequence[wire.Gone]) -> None:
         """Say that attempts are no longer this worker's."""
         for item in gone:
             self.forget(item.attempt_id)
-        for part in _parts(gone):
+        for part in in_parts(gone):
             self._tell(wire.Lost(items=part))
 
     def _held(self, claims: Sequence[wire.Claim]) -> tuple[list[Held], list[Id]]:
@@ -261,7 +262,3 @@ def _settled(attempt_id: Id, answer: Any, reason: str) -> wire.SettledItem:
 
 def _error(error: OrbitError, about: str) -> wire.Error:
     return wire.Error(code=error.code.value, message=error.message[:1_000], about=about)
-
-
-def _parts(items: Sequence[T]) -> Iterable[list[T]]:
-    return (list(items[first : first + wire.ITEMS_MAX]) for first in range(0, len(items), wire.ITEMS_MAX))

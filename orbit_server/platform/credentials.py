@@ -254,17 +254,6 @@ def principal_of(row: CredentialRow) -> Principal:
     )
 
 
-def rights_of(row: CredentialRow) -> Rights:
-    """What the credential may do, in the order it was given."""
-    return Rights(
-        tuple(_names(row.permissions)),
-        tuple(_names(row.queues_submit)),
-        tuple(_names(row.queues_consume)),
-        tuple(_names(row.definitions_signal)),
-        row.priority_max,
-    )
-
-
 def _names(text: str) -> Iterable[str]:
     names = json.loads(text)
     return (str(name) for name in names)

@@ -92,10 +92,6 @@ class Principal:
         if self.priority_max is not None and priority > self.priority_max:
             raise PermissionDenied(f"this credential submits with a priority of at most {self.priority_max}")
 
-    def require_signal(self, definition_id: str) -> None:
-        if definition_id not in self.signal_definitions:
-            raise PermissionDenied(f"this credential may not signal workflows of {definition_id!r}")
-
     def sees_all_queues(self, queues: Iterable[str]) -> bool:
         """Whichever right the credential has on a queue counts; every queue must be covered."""
         return all(queue in self.submit_queues or queue in self.consume_queues for queue in queues)
