@@ -11,6 +11,7 @@ from orbit_server.clock import ManualClock
 from orbit_server.weave.control.commands import Action
 from orbit_server.weave.signals import queries
 from orbit_server.weave.state.running import Weave
+from orbit_server.weave.state.signals import SignalRow
 from tests.documents import document, end, join, parallel, task, timer, wait
 from tests.storage.trouble import Script, sqlite_error
 from tests.storage.weave.paper import Paper, succeeds
@@ -27,6 +28,10 @@ def one_wait(**more: Any) -> dict[str, Any]:
             "done": end({"ref": "ask"}),
         }
     )
+
+
+async def signals_of(paper: Paper, instance: str) -> list[SignalRow]:
+    return await paper.database.read(lambda conn: queries.page(conn, instance, None, None, 10))
 
 
 async def late(paper: Paper, instance: str) -> None:
@@ -104,7 +109,7 @@ async def test_the_order_of_keys_makes_no_other_signal(migrated_url: str) -> Non
         first = await paper.signal(instance, body={"a": 1, "b": [1.0]}, key="s1")
         again = await paper.signal(instance, body={"b": [1], "a": 1}, key="s1")
         assert again["id"] == first["id"]
-        found = await paper.database.read(lambda conn: queries.page(conn, instance, None, None, 10))
+        found = await signals_of(paper, instance)
         assert [row.id for row in found] == [first["id"]]
 
 
@@ -123,9 +128,7 @@ async def test_of_two_signals_at_once_each_wait_takes_one(migrated_url: str) -> 
             await asyncio.gather(paper.signal(instance, body=1), paper.signal(instance, body=2))
             ended = await paper.until(instance, "SUCCEEDED")
             assert sorted(orjson.loads(ended.output)) == [1, 2]
-            found = await paper.database.read(
-                lambda conn, of=instance: queries.page(conn, of, None, None, 10)
-            )
+            found = await signals_of(paper, instance)
             assert len({row.consumed_wait_id for row in found}) == 2
 
 
@@ -140,9 +143,7 @@ async def test_a_signal_that_races_the_end_is_consumed_or_rejected(migrated_url:
             (offer,) = await paper.held(worker)
             await asyncio.gather(worker.play(offer), paper.signal(instance))
             await paper.until(instance, "SUCCEEDED")
-            (row,) = await paper.database.read(
-                lambda conn, of=instance: queries.page(conn, of, None, None, 10)
-            )
+            (row,) = await signals_of(paper, instance)
             assert (row.state, row.disposition) == ("REJECTED", "INSTANCE_FINISHED")
             ends = await paper.rows(
                 "SELECT COUNT(*) FROM events WHERE workflow_id = :i AND state = 'SUCCEEDED'", i=instance
@@ -161,7 +162,7 @@ async def test_a_signal_whose_own_time_is_over_serves_nobody_and_a_sweep_says_so
         assert (await paper.signal(instance, key="over", expires_at=now - 1))["state"] == "EXPIRED"
         await paper.set("UPDATE signals SET expires_at = 5 WHERE state = 'PENDING' AND match_key = '\"m\"'")
         await paper.sweep()
-        found = await paper.database.read(lambda conn: queries.page(conn, instance, None, None, 10))
+        found = await signals_of(paper, instance)
         assert sorted((row.state.value, row.disposition) for row in found) == [
             ("EXPIRED", "EXPIRED"),
             ("EXPIRED", "EXPIRED"),

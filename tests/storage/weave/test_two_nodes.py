@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ async def both(first: Awaitable[Any], second: Awaitable[Any]) -> list[Any]:
     for answer in found:
         if isinstance(answer, BaseException) and not isinstance(answer, FailedPrecondition | Conflict):
             raise answer
-    return found
+    return list(found)
 
 
 def elsewhere(worker: PaperWorker, node: Paper) -> PaperWorker:
@@ -169,7 +170,7 @@ async def test_of_two_publications_of_one_version_one_content_stays(migrated_mar
             assert sum(isinstance(answer, Conflict) for answer in answers) == 1
             (winner,) = [answer for answer in answers if not isinstance(answer, Conflict)]
             stored = await one.database.read(
-                lambda conn, n=number: definitions.version(conn, NAMESPACE, "test.flow", n)
+                partial(definitions.version, namespace_id=NAMESPACE, definition_id="test.flow", number=number)
             )
             assert stored is not None
             assert (stored.row.digest, stored.current) == (winner.row.digest, True)
