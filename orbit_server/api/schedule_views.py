@@ -70,8 +70,8 @@ async def _get(call: Call) -> Any:
 
 
 async def _fires(call: Call) -> Any:
+    paging = call.paging("fires", (int, str), call.path["schedule_id"])
     row = await _row(call)
-    paging = call.paging("fires", (int, str), row.id)
     before: Any = paging.after
     rows = await call.server.database.read(
         lambda conn: queries.fires(conn, row.id, call.query.get("state"), before, paging.take)
@@ -80,8 +80,8 @@ async def _fires(call: Call) -> Any:
 
 
 async def _records(call: Call) -> Any:
+    paging = call.paging("records", (int, str), call.path["schedule_id"])
     row = await _row(call)
-    paging = call.paging("records", (int, str), row.id)
     before: Any = paging.after
     rows = await call.server.database.read(lambda conn: queries.records(conn, row.id, before, paging.take))
     return paging.page(rows, _record, lambda record: (record.at, record.id))

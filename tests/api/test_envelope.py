@@ -265,9 +265,9 @@ DETAILS = [route for route in ROUTES if route.method == "GET" and not route.quer
 
 def at(route: Route) -> str:
     path = route.path
+    named = {"definition_id": "a.b", "version": "1", "step_key": "a", "queue": "a", "subscription": "a"}
     for name in route.parameters:
-        value = {"definition_id": "a.b", "version": "1", "step_key": "a"}.get(name, "0" * 32)
-        path = path.replace(f"{{{name}}}", value)
+        path = path.replace(f"{{{name}}}", named.get(name, "0" * 32))
     return path
 
 
