@@ -9,7 +9,7 @@ from typing import Any
 from orbit_server.gateway.rows import SessionRow, write_session
 from tests.api.flows import TASK, start, submit
 from tests.documents import document, end, task
-from tests.server import EVERYTHING, Api
+from tests.server import EVERYTHING, Api, until
 
 PLACED = document({"work": task("done", "risky"), "done": end()}, id="test.placed")
 
@@ -195,3 +195,22 @@ async def test_figures_show_backlog_permits_and_waiters(api: Api) -> None:
         assert line in text.splitlines(), text
     assert "orbit_oldest_ready_seconds" in text
     assert "orbit_event_loop_lag_seconds" in text
+
+
+async def test_steps_of_workflows_wait_for_their_key_like_any_task(api: Api) -> None:
+    node = task("done", "risky", concurrency_key={"const": "acct:9"})
+    keyed = document({"work": node, "done": end()}, id="test.keyed")
+    workflows = [await start(api, keyed) for _ in range(3)]
+
+    async def lined_up() -> bool:
+        found = (await api.get("/v1/queues/jobs")).data
+        return bool(found["waiting_for_key"] == 2 and found["states"] == {"READY": 3})
+
+    await until(lined_up)
+    await api.post(f"/v1/workflows/{workflows[0]}/cancel", {"reason": "r"})
+
+    async def followed() -> bool:
+        found = (await api.get("/v1/queues/jobs")).data
+        return bool(found["waiting_for_key"] == 1 and found["states"] == {"READY": 2})
+
+    await until(followed)
