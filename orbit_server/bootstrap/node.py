@@ -33,7 +33,8 @@ from orbit_server.loops.checkpoints import checkpoints
 from orbit_server.loops.deadlines import deadlines
 from orbit_server.loops.due_steps import due_steps
 from orbit_server.loops.due_tasks import due_tasks
-from orbit_server.loops.fanout import Interest, fanout, retention
+from orbit_server.loops.fanout import FAMILIES, Interest, fanout, retention
+from orbit_server.loops.fanout import figures as fanout_figures
 from orbit_server.loops.inbox import inbox
 from orbit_server.loops.leases import leases
 from orbit_server.loops.loop import Runners
@@ -221,6 +222,7 @@ def _build(ground: _Ground) -> Parts:
         secret=ground.secret,
         figures=(
             lambda: _figures(loops, gateway),
+            lambda: fanout_figures(interest),
             lambda: pulse_samples(ground.dispatcher.figures, ground.last_backlog, ground.lag),
         ),
     )
@@ -318,6 +320,7 @@ describe(
         ("orbit_loop_moved_total", "counter", "Rows that a loop moved."),
         ("orbit_loop_failed_total", "counter", "Rows that a loop could not move."),
         ("orbit_worker_sessions", "gauge", "Workers connected to this node."),
+        *FAMILIES,
     )
 )
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Connection, select
 
@@ -16,13 +16,24 @@ from orbit_server.pulse.subscriptions.fanout import Delivered, FannedOut, fan_ou
 from orbit_server.pulse.subscriptions.managing import purge
 from orbit_server.schedules.ends import EndedFires, note_ended
 from orbit_server.storage.database import Database
-from orbit_server.storage.tables import subscriptions
+from orbit_server.storage.tables import readers, subscriptions
 
 NAME: Final = "fanout"
 RETENTION: Final = "subscriptions"
 _LANE: Final = "fanout"
 _BITES: Final = 20
 _OLD: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far a subscription's reader is behind, as last looked at."""
+
+    namespace_id: Id
+    name: str
+    backlog: int
+    oldest_s: float
+    dropped: int
 
 
 @dataclass(slots=True)
@@ -33,6 +44,7 @@ class Interest:
     events: int = 0
     delivered: int = 0
     expired: int = 0
+    lags: tuple[Lag, ...] = ()
 
 
 def fanout(
@@ -75,27 +87,67 @@ def retention(database: Database, interval_ms: int, interest: Interest) -> Loop:
     """The loop that gives up what is older than its subscription keeps it."""
 
     async def run_once(at: int) -> Report:
-        rows = await database.read(_retentions)
+        found = await database.read(lambda conn: _look(conn, at))
         moved = 0
         more = False
-        for subscription_id, retention_ms, is_open in rows:
-            before = at - retention_ms * 1_000 if is_open else at + 1
-            gone = await database.write(_expiry(subscription_id, before), lane=subscription_id)
+        for row in found.rows:
+            is_open = row.ended_at is None
+            before = at - row.retention_ms * 1_000 if is_open else at + 1
+            gone = await database.write(_expiry(row.id, before), lane=row.id)
             moved += gone
             more = more or gone == _OLD
             if not is_open and gone == 0:
-                await database.write(_purge(subscription_id), lane=_LANE)
+                await database.write(_purge(row.id), lane=_LANE)
         interest.expired += moved
-        return Report(len(rows), moved, more=more)
+        interest.lags = found.lags
+        return Report(len(found.rows), moved, more=more)
 
     return Loop(RETENTION, run_once, interval_ms)
 
 
-def _retentions(conn: Connection) -> list[tuple[Id, int, bool]]:
-    s = subscriptions.c
-    return [
-        (row[0], row[1], row[2] is None) for row in conn.execute(select(s.id, s.retention_ms, s.ended_at))
-    ]
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    rows: Sequence[Any]
+    lags: tuple[Lag, ...]
+
+
+def _look(conn: Connection, at: int) -> _Looked:
+    """Every subscription, ended ones included, and how far the readers of the open ones are behind."""
+    s, r = subscriptions.c, readers.c
+    query = select(
+        *(s.id, s.namespace_id, s.name, s.retention_ms, s.ended_at, s.added, s.dropped),
+        (s.added - r.acknowledged - r.expired - r.dropped).label("backlog"),
+    ).join(readers, r.id == s.id)
+    rows = conn.execute(query).all()
+    lags = []
+    for row in rows:
+        if row.ended_at is None:
+            oldest = reading.oldest(conn, row.id) if row.backlog else None
+            waits_s = 0.0 if oldest is None else max(0, at - oldest) / 1_000_000
+            lags.append(Lag(row.namespace_id, row.name, max(0, row.backlog), waits_s, row.dropped))
+    return _Looked(rows, tuple(lags))
+
+
+def figures(interest: Interest) -> Iterator[tuple[str, Mapping[str, str], float]]:
+    """Samples for metrics (`FAMILIES` says what they are)."""
+    yield "orbit_events_given_out_total", {}, interest.events
+    yield "orbit_deliveries_added_total", {}, interest.delivered
+    yield "orbit_deliveries_expired_total", {}, interest.expired
+    for lag in interest.lags:
+        labels = {"namespace_id": lag.namespace_id, "subscription": lag.name}
+        yield "orbit_subscription_backlog", labels, lag.backlog
+        yield "orbit_subscription_oldest_seconds", labels, lag.oldest_s
+        yield "orbit_subscription_dropped_total", labels, lag.dropped
+
+
+FAMILIES: Final = (
+    ("orbit_events_given_out_total", "counter", "Events that this node gave to subscriptions and schedules."),
+    ("orbit_deliveries_added_total", "counter", "Events that this node added to backlogs of subscriptions."),
+    ("orbit_deliveries_expired_total", "counter", "Events that nobody acknowledged in time."),
+    ("orbit_subscription_backlog", "gauge", "Events that wait in a subscription or are being read."),
+    ("orbit_subscription_oldest_seconds", "gauge", "For how long the oldest of them has waited."),
+    ("orbit_subscription_dropped_total", "counter", "Events that a full backlog gave up."),
+)
 
 
 def _expiry(subscription_id: Id, before: int) -> Callable[[Connection], int]:

@@ -170,6 +170,21 @@ async def test_what_is_too_old_expires_and_is_counted(migrated_url: str) -> None
         assert await pull(api) == []
 
 
+async def test_the_lag_of_a_reader_is_a_figure_for_alarms(edge: Api) -> None:
+    await subscribe(edge)
+    await submit(edge)
+    await fan_out(edge)
+    edge.parts.loops["subscriptions"].wake()
+
+    async def shown() -> bool:
+        return 'subscription="results"} 1' in str((await edge.get("/metrics")).body)
+
+    await until(shown)
+    page = str((await edge.get("/metrics")).body)
+    assert "orbit_subscription_oldest_seconds" in page
+    assert "orbit_events_given_out_total" in page
+
+
 async def test_an_ended_subscription_is_gone_with_its_backlog(migrated_url: str) -> None:
     async with node(migrated_url, **QUICK) as api:
         first = await subscribe(api)

@@ -19,7 +19,7 @@ from orbit_server.storage.tables import (
     task_results,
 )
 
-__all__ = ["Taken", "acknowledge", "expire", "figures", "pull"]
+__all__ = ["Taken", "acknowledge", "expire", "figures", "oldest", "pull"]
 
 _D = deliveries.c
 _R = readers.c
@@ -121,14 +121,18 @@ def expire(conn: Connection, subscription_id: Id, before: int, limit: int) -> in
     return int(gone)
 
 
-def figures(conn: Connection, subscription_id: Id, now: int) -> tuple[int | None, int]:
-    """When the oldest event in the backlog was added, and how many are being read now."""
-    oldest = conn.execute(
+def oldest(conn: Connection, subscription_id: Id) -> int | None:
+    """When the oldest event in the backlog was added."""
+    return conn.execute(
         select(_D.added_at).where(_D.subscription_id == subscription_id).order_by(_D.added_at).limit(1)
     ).scalar()
+
+
+def figures(conn: Connection, subscription_id: Id, now: int) -> tuple[int | None, int]:
+    """When the oldest event in the backlog was added, and how many are being read now."""
     flying = conn.execute(
         select(func.count()).where(
             _D.subscription_id == subscription_id, _D.visible_at > now, _D.deliveries > 0
         )
     ).scalar_one()
-    return oldest, flying
+    return oldest(conn, subscription_id), flying
