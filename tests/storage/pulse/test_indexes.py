@@ -42,3 +42,30 @@ async def test_sweeps_read_only_what_is_due(house: House) -> None:
         assert f"ix_tasks_{column.split('_')[0]}" in found
         assert "TEMP B-TREE" not in found
         assert "filesort" not in found
+
+
+async def test_the_next_of_a_key_is_found_without_reading_those_behind(house: House) -> None:
+    for number in range(60):
+        await house.submit(concurrency_key=f"k:{number % 2}", priority=number % 10)
+    waiters = (
+        "SELECT id FROM key_places WHERE key_id = :key AND admitted_at IS NULL"
+        " ORDER BY priority DESC, virtual_start, id LIMIT 5"
+    )
+    due = "SELECT admit_at, id FROM concurrency_keys WHERE admit_at <= :at ORDER BY admit_at, id LIMIT 5"
+    for query, values, index in (
+        (waiters, {"key": "0" * 32}, "ix_key_places_order"),
+        (due, {"at": 1}, "ix_concurrency_keys_admit"),
+    ):
+        found = await house.database.read(partial(plan, query=query, values=values))
+        assert index in found
+        assert "TEMP B-TREE" not in found
+        assert "filesort" not in found
+
+
+async def test_every_queue_is_found_with_one_seek_each(house: House) -> None:
+    for number in range(30):
+        await house.submit(queue=f"q{number % 3}")
+    query = "SELECT queue_id FROM tasks WHERE queue_id > :last ORDER BY queue_id LIMIT 1"
+    found = await house.database.read(partial(plan, query=query, values={"last": ""}))
+    assert "ix_tasks_ready" in found
+    assert "filesort" not in found
