@@ -20,6 +20,7 @@ from orbit_sdk.protocol.common import (
 )
 from orbit_sdk.protocol.tasks import DurationMs, RecoveryName, RetryPolicy
 from orbit_sdk.protocol.workflows import Version
+from orbit_sdk.values.defaults import DEFAULTS
 
 ScheduleState = Literal["ACTIVE", "PAUSED", "FINISHED"]
 FireState = Literal["WAITING", "STARTED", "FINISHED", "SKIPPED", "REFUSED"]
@@ -61,7 +62,7 @@ class MisfireRule(Request):
     """What becomes of instants that were handled more than `after_ms` too late."""
 
     policy: Literal["SKIP", "COALESCE", "CATCH_UP"]
-    after_ms: Annotated[int, Field(ge=1_000, le=3_600_000)] = 60_000
+    after_ms: Annotated[int, Field(ge=1_000, le=3_600_000)] = DEFAULTS.misfire_after_ms
     catch_up: CatchUp | None = None
 
 
@@ -84,10 +85,10 @@ class TaskTarget(Request):
     recovery: RecoveryName = "CONSERVATIVE"
     can_verify: bool = False
     start_within_ms: DurationMs | None = None
-    attempt_timeout_ms: DurationMs = 60_000
-    total_timeout_ms: DurationMs = 7 * 24 * 3600 * 1000
+    attempt_timeout_ms: DurationMs = DEFAULTS.attempt_timeout_ms
+    total_timeout_ms: DurationMs = DEFAULTS.total_timeout_ms
     retry: RetryPolicy = RetryPolicy()
-    priority: Annotated[int, Field(ge=0, le=9)] = 5
+    priority: Annotated[int, Field(ge=0, le=9)] = DEFAULTS.priority
     business_key: BusinessKey | None = None
     concurrency_key: BusinessKey | None = None
     fairness_key: BusinessKey | None = None

@@ -20,6 +20,8 @@ from orbit_sdk.protocol.common import (
     Request,
 )
 from orbit_sdk.protocol.workflows import Basis, Version
+from orbit_sdk.values.defaults import DEFAULTS
+from orbit_sdk.values.limits import DEFAULT_LIMITS
 
 TaskState = Literal[
     "SCHEDULED",
@@ -36,7 +38,7 @@ TaskState = Literal[
     "EXPIRED",
 ]
 RecoveryName = Literal["READ_ONLY", "IDEMPOTENT", "VERIFIABLE", "MARKED", "CONSERVATIVE"]
-DurationMs = Annotated[int, Field(ge=1, le=366 * 24 * 3600 * 1000)]
+DurationMs = Annotated[int, Field(ge=1, le=DEFAULT_LIMITS.total_ms)]
 TraceParent = Annotated[
     str, StringConstraints(pattern=r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")
 ]
@@ -45,11 +47,11 @@ TraceParent = Annotated[
 class RetryPolicy(Request):
     """How often and how fast an attempt is repeated; every field has the documented default."""
 
-    max_attempts: Annotated[int, Field(ge=1, le=20)] = 5
-    backoff_ms: DurationMs = 1000
-    factor_percent: Annotated[int, Field(ge=100, le=1000)] = 200
-    max_backoff_ms: DurationMs = 600_000
-    jitter_percent: Annotated[int, Field(ge=0, le=100)] = 20
+    max_attempts: Annotated[int, Field(ge=1, le=DEFAULT_LIMITS.attempts)] = DEFAULTS.attempts
+    backoff_ms: DurationMs = DEFAULTS.backoff_ms
+    factor_percent: Annotated[int, Field(ge=100, le=1000)] = DEFAULTS.backoff_factor_percent
+    max_backoff_ms: DurationMs = DEFAULTS.max_backoff_ms
+    jitter_percent: Annotated[int, Field(ge=0, le=100)] = DEFAULTS.jitter_percent
 
 
 class SubmitTask(Request):
@@ -65,10 +67,10 @@ class SubmitTask(Request):
     delay_ms: DurationMs | None = None
     run_at: Instant | None = None
     start_within_ms: DurationMs | None = None
-    attempt_timeout_ms: DurationMs = 60_000
-    total_timeout_ms: DurationMs = 7 * 24 * 3600 * 1000
+    attempt_timeout_ms: DurationMs = DEFAULTS.attempt_timeout_ms
+    total_timeout_ms: DurationMs = DEFAULTS.total_timeout_ms
     retry: RetryPolicy = RetryPolicy()
-    priority: Annotated[int, Field(ge=0, le=9)] = 5
+    priority: Annotated[int, Field(ge=0, le=9)] = DEFAULTS.priority
     business_key: BusinessKey | None = None
     concurrency_key: BusinessKey | None = None
     fairness_key: BusinessKey | None = None
