@@ -1,1 +1,1 @@
-"""Namespaces, credentials, permissions, audit, idempotency, retention."""
+"""What every part stands on: namespaces, credentials and permissions, the audit trail, hints, logs."""
