@@ -122,7 +122,7 @@ def _facts(conn: Connection, found: Sequence[Any], filters: Iterable[Any]) -> di
 def _fact(event: Any, task: Any, definitions: Mapping[Id, str]) -> Facts:
     workflow_id = event.workflow_id if task is None else task.instance_id
     return Facts(
-        KINDS.get(event.aggregate_kind, event.aggregate_kind),
+        str(KINDS.get(event.aggregate_kind, event.aggregate_kind)),
         event.type,
         event.state,
         None if task is None else task.queue,
