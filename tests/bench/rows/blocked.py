@@ -20,22 +20,28 @@ _GATE = 1
 
 def head_of_line(built: Stage, size: Size) -> Figures:
     """Claims a second from a queue where many tasks of paused workflows stand first, against none of them."""
-    clear = _claims_per_s(built, size)
+    clear, cpu_clear = _drained(built, size)
     _block(built, size.blocked)
-    behind = _claims_per_s(built, size)
+    behind, cpu_behind = _drained(built, size)
     return {
         "blocked": size.blocked,
         "claims_per_s_clear": clear,
         "claims_per_s_behind": behind,
         "ratio": behind / clear,
+        "cpu_ms_per_claim_clear": cpu_clear,
+        "cpu_ms_per_claim_behind": cpu_behind,
+        "cpu_ratio": cpu_clear / cpu_behind,
     }
 
 
-def _claims_per_s(built: Stage, size: Size) -> float:
-    """Tasks queue up while the queue is paused; the clock runs from its resumption until all are done."""
+def _drained(built: Stage, size: Size) -> tuple[float, float]:
+    """Tasks queue up while the queue is paused; the clock runs from its resumption until all are done.
+
+    Answers tasks per second, and the CPU time (ms) of all processes per task.
+    """
     with built.watch() as watch:
 
-        async def job(client: OrbitClient) -> float:
+        async def job(client: OrbitClient) -> tuple[float, float]:
             await client.queues.pause(QUEUE, reason="measuring")
             for part in parts([order(n) for n in range(size.tasks)], size.batch):
                 found = await client.tasks.submit_batch(
@@ -43,11 +49,13 @@ def _claims_per_s(built: Stage, size: Size) -> float:
                 )
                 assert all(item.error is None for item in found.items)
             loop = asyncio.get_running_loop()
+            meter = built.meter()
             began = loop.time()
             await client.queues.resume(QUEUE, reason="measuring")
             while _open(watch):  # noqa: ASYNC110  # another process is watched
                 await asyncio.sleep(0.02)
-            return size.tasks / (loop.time() - began)
+            took = loop.time() - began
+            return size.tasks / took, meter.stop().per_step(size.tasks)["cpu_ms_per_step"]
 
         return built.run(job)
 
