@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from functools import partial
 from typing import Any, cast
 
@@ -33,6 +34,8 @@ from orbit_server.pulse.subscriptions import managing, reading
 from orbit_server.pulse.subscriptions.filters import KINDS, stored_filter
 from orbit_server.pulse.subscriptions.managing import EndOrder, NewSubscription
 from orbit_server.pulse.subscriptions.reading import Taken
+
+log = logging.getLogger(__name__)
 
 
 def _require_queues(principal: Principal, queues: frozenset[str]) -> None:
@@ -176,22 +179,32 @@ def _delivery(taken: Taken, *, values: bool) -> dict[str, Any]:
         "aggregate_id": row.aggregate_id,
         "revision": str(row.aggregate_revision),
         "occurred_at": to_rfc3339(row.occurred_at),
-        "payload": orjson.Fragment(row.payload),
+        "payload": _sound(row.payload),
     }
     for name in ("state_scope", "state", "workflow_id", "task_id", "step_key", "signal_id"):
         value = getattr(row, name)
         if value is not None:
             event[name] = value
     if values and taken.result is not None:
-        event["result"] = orjson.Fragment(taken.result)
+        event["result"] = _sound(taken.result)
     if values and taken.error is not None:
-        event["error"] = orjson.Fragment(taken.error)
+        event["error"] = _sound(taken.error)
     return {
         "id": taken.id,
         "deliveries": taken.deliveries,
         "visible_at": to_rfc3339(taken.visible_at),
         "event": event,
     }
+
+
+def _sound(text: str) -> Any:
+    """The stored text itself, so that its numbers stay exact; a damaged one holds up nobody."""
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        log.exception("a stored value is damaged and is delivered as an empty object")
+        return {}
+    return orjson.Fragment(text)
 
 
 async def _acknowledge(call: Call) -> Any:

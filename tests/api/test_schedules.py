@@ -419,6 +419,19 @@ async def test_the_loops_fire_by_themselves_and_settle_what_ended(migrated_url: 
         await until(followed)
 
 
+async def test_a_damaged_schedule_stops_no_other(still: Api) -> None:
+    broken, sound = await make(still, timing=rate(5)), await make(still, timing=rate(5))
+    for schedule_id in (broken, sound):
+        await down(still, schedule_id, 20 * SECOND)
+    v = schedule_versions.c
+    await write(still, update(schedule_versions).where(v.schedule_id == broken).values(spec="{}"))
+    server = still.parts.server
+    at = await server.database.now()
+    report = await sweep_schedules(server.database, means(still), lambda: new_seed(server.clock), at)
+    assert (report.seen, report.moved, report.failed) == (2, 1, 1)
+    assert await fires(still, sound)
+
+
 async def test_a_full_backlog_holds_a_fire_back_and_loses_none(still: Api) -> None:
     limits = {"backlog_max": 1, "reason": "small"}
     assert (await still.post("/v1/queues/plans/limits", limits)).status == 200

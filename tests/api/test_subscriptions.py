@@ -170,6 +170,17 @@ async def test_what_is_too_old_expires_and_is_counted(migrated_url: str) -> None
         assert await pull(api) == []
 
 
+async def test_a_damaged_row_holds_up_nobody(api: Api) -> None:
+    broken = await subscribe(api, "broken")
+    await subscribe(api, "sound")
+    task_id = await submit(api)
+    await write(api, update(subscriptions).where(subscriptions.c.id == broken["id"]).values(filter="["))
+    await write(api, update(events).where(events.c.task_id == task_id).values(payload="{"))
+    await fan_out(api)
+    (delivery,) = await pull(api, "sound")
+    assert (delivery["event"]["task_id"], delivery["event"]["payload"]) == (task_id, {})
+
+
 async def test_the_lag_of_a_reader_is_a_figure_for_alarms(edge: Api) -> None:
     await subscribe(edge)
     await submit(edge)

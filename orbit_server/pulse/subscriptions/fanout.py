@@ -7,6 +7,7 @@ was touched, so that a subscription gets everything that was stored after it was
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,10 +15,12 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from orbit_sdk.values.ids import Id, IdSeed
-from orbit_server.pulse.subscriptions.filters import KINDS, Facts, stored_filter
+from orbit_server.pulse.subscriptions.filters import KINDS, Facts, Filter, stored_filter
 from orbit_server.storage.tables import deliveries, events, instances, readers, rosters, subscriptions, tasks
 
 __all__ = ["Delivered", "FannedOut", "fan_out"]
+
+log = logging.getLogger(__name__)
 
 BITE: Final = 500
 
@@ -85,10 +88,13 @@ def fan_out(conn: Connection, now: int, listeners: Sequence[Listener] = (), bite
 
 
 def _deliver(conn: Connection, found: Sequence[Any], open_ones: Sequence[Any], now: int) -> dict[Id, int]:
-    facts = _facts(conn, found, [stored_filter(one.filter) for one in open_ones])
+    filters = {one.id: wanted for one in open_ones if (wanted := _filter(one)) is not None}
+    facts = _facts(conn, found, filters.values())
     delivered: dict[Id, int] = {}
     for one in open_ones:
-        wanted = stored_filter(one.filter)
+        wanted = filters.get(one.id)
+        if wanted is None:
+            continue
         mine = [
             event
             for event in found
@@ -101,7 +107,16 @@ def _deliver(conn: Connection, found: Sequence[Any], open_ones: Sequence[Any], n
     return delivered
 
 
-def _facts(conn: Connection, found: Sequence[Any], filters: Iterable[Any]) -> dict[Id, Facts]:
+def _filter(one: Any) -> Filter | None:
+    """What a subscription wants. A damaged row gets nothing, and keeps nothing from the others."""
+    try:
+        return stored_filter(one.filter)
+    except (ValueError, AttributeError, TypeError):
+        log.exception("the filter of subscription %s is damaged: it gets no events", one.id)
+        return None
+
+
+def _facts(conn: Connection, found: Sequence[Any], filters: Iterable[Filter]) -> dict[Id, Facts]:
     """What is known of the events; tasks and workflows are only looked at where a filter asks."""
     filters = list(filters)
     task_rows: dict[Id, Any] = {}
