@@ -125,7 +125,7 @@ async def test_why_knows_whose_turn_it_is_and_who_paused_a_workflow(api: Api) ->
     found = (await api.get(f"/v1/tasks/{second}/why")).data
     assert found["moves"] is True
     assert {one["code"] for one in found["conditions"]} == {"TURN", "RECOVERY"}
-    assert "1 tasks go before it" in found["conditions"][0]["message"]
+    assert "1 task goes before it" in found["conditions"][0]["message"]
     workflow_id = await start(api, PLACED)
     await api.post(f"/v1/workflows/{workflow_id}/pause", {"reason": "stop it"})
     tasks = (await api.get("/v1/tasks", workflow_id=workflow_id)).data["items"]

@@ -29,8 +29,15 @@ class KnownLimits:
 
     async def refresh(self, database: Database) -> None:
         """Read every row."""
+        # First, so that a change during the look asks for another one.
         self.stale = False
-        rows, self.blocked_builds = await database.read(lambda conn: (all_limits(conn), all_blocked(conn)))
+        try:
+            rows, self.blocked_builds = await database.read(
+                lambda conn: (all_limits(conn), all_blocked(conn))
+            )
+        except BaseException:
+            self.stale = True
+            raise
         self.learn(rows)
 
     def learn(self, rows: Iterable[LimitRow]) -> None:

@@ -185,7 +185,9 @@ def _turn(facts: Facts) -> Iterator[Condition]:
     able = [
         one for one in facts.sessions if task.queue in one.queues and key in one.handlers and not one.blocked
     ]
-    ahead = f"{facts.ahead} tasks go before it" if facts.ahead else "it is next in line"
+    ahead = "it is next in line"
+    if facts.ahead:
+        ahead = "1 task goes before it" if facts.ahead == 1 else f"{facts.ahead} tasks go before it"
     many = "1 worker offers" if len(able) == 1 else f"{len(able)} workers offer"
     yield Condition("TURN", f"{many} {key}; {ahead}")
     levels = {str(one.handlers[key].get("recovery")) for one in able} - {task.recovery.value}
