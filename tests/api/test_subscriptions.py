@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, select, update
 
 from orbit_server.platform.credentials import Rights
+from orbit_server.pulse.subscriptions.fanout import fan_out as give_out
 from orbit_server.storage.tables import deliveries, events, readers, subscriptions
 from tests.api.flows import submit
 from tests.server import Api, node, until
@@ -168,6 +170,33 @@ async def test_what_is_too_old_expires_and_is_counted(migrated_url: str) -> None
 
         await until(expired)
         assert await pull(api) == []
+
+
+async def test_nodes_that_give_out_at_once_add_each_event_once(api: Api) -> None:
+    await api.parts.loops.stop()
+    await subscribe(api)
+    made = [await submit(api) for _ in range(60)]
+    database = api.parts.server.database
+    heard: list[str] = []
+
+    async def give(lane: str) -> None:
+        for _ in range(10):
+            now = await database.now()
+            await database.write(partial(give_out, now=now, bite=7), lane=lane)
+
+    async def hear() -> None:
+        while len(heard) < len(made):
+            items = await pull(api, limit=10)
+            heard.extend(task_ids(items))
+            if items:
+                await acknowledge(api, items)
+
+    async with asyncio.timeout(60):
+        await asyncio.gather(hear(), *(give(f"lane {each}") for each in range(4)))
+    assert sorted(heard) == sorted(made)
+    assert await pull(api) == []
+    shown = (await api.get(f"{PATH}/results")).data
+    assert (shown["added"], shown["acknowledged"], shown["backlog"]) == ("60", "60", "0")
 
 
 async def test_a_damaged_row_holds_up_nobody(api: Api) -> None:
