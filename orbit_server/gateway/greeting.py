@@ -20,7 +20,7 @@ from orbit_server.gateway.rows import (
     live_handlers,
     name_of_namespace,
     open_attempts,
-    workflows_of,
+    places_of,
     write_session,
 )
 from orbit_server.gateway.work import KnownAttempt
@@ -173,9 +173,9 @@ async def _remember(
         return
     listed = [one for one in hello.in_flight if one.attempt_id in kept]
     task_ids = sorted({one.task_id for one in listed})
-    workflows = await parts.database.read(lambda conn: workflows_of(conn, task_ids))
+    places = await parts.database.read(lambda conn: places_of(conn, task_ids))
     for one in listed:
         held = Held(one.task_id, one.attempt_id, one.generation)
-        greeting.known[one.attempt_id] = KnownAttempt(held, workflows.get(one.task_id))
+        greeting.known[one.attempt_id] = KnownAttempt(held, places[one.task_id].workflow_id)
         if kept[one.attempt_id].cancel_requested:
             greeting.cancelled.append(one.attempt_id)

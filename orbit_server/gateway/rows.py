@@ -40,6 +40,14 @@ class OpenAttempt:
     started: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a task belongs."""
+
+    queue: str
+    workflow_id: Id | None
+
+
 def write_session(conn: Connection, row: SessionRow, now: int) -> None:
     """Insert the row of a new session; running it twice is harmless."""
     conn.execute(delete(sessions).where(sessions.c.id == row.id))
@@ -131,12 +139,13 @@ def name_of_namespace(conn: Connection, namespace_id: Id) -> str:
     return namespace_id if name is None else str(name)
 
 
-def workflows_of(conn: Connection, task_ids: Sequence[Id]) -> dict[Id, Id | None]:
-    """Task id -> the workflow it belongs to, for tasks that exist."""
-    found: dict[Id, Id | None] = {}
+def places_of(conn: Connection, task_ids: Sequence[Id]) -> dict[Id, Place]:
+    """Task id -> where it belongs, for tasks that exist."""
+    found: dict[Id, Place] = {}
+    columns = tasks.c.id, tasks.c.queue, tasks.c.instance_id
     for part in _parts(task_ids):
-        rows = conn.execute(select(tasks.c.id, tasks.c.instance_id).where(tasks.c.id.in_(part)))
-        found.update({row.id: row.instance_id for row in rows})
+        rows = conn.execute(select(*columns).where(tasks.c.id.in_(part)))
+        found.update({row.id: Place(row.queue, row.instance_id) for row in rows})
     return found
 
 

@@ -257,7 +257,7 @@ class Session:
             return
         self._facts = greeting.facts
         self.known.update(greeting.known)
-        self._work = Work(self._parts, greeting.facts, self.known, self._tell)
+        self._work = Work(self._parts, greeting.facts, self.principal.consume_queues, self.known, self._tell)
         self._send(greeting.welcome)
         self._parts.dispatch.add(self)
         self._work.tell_cancel(greeting.cancelled)

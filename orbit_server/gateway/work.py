@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from orbit_sdk.errors import OrbitError
+from orbit_sdk.errors import NotFound, OrbitError
 from orbit_sdk.protocol import worker as wire
 from orbit_sdk.protocol.frames import in_parts
 from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.ids import Id
 from orbit_sdk.values.json_strict import Json
 from orbit_server.gateway.parts import GatewayParts
-from orbit_server.gateway.rows import workflows_of
+from orbit_server.gateway.rows import places_of
+from orbit_server.platform.permissions import Names
 from orbit_server.pulse.dispatch.sessions import SessionFacts
 from orbit_server.pulse.tasks.attempts import (
     Held,
@@ -35,6 +36,7 @@ __all__ = ["KnownAttempt", "Work"]
 T = TypeVar("T")
 _LOG = logging.getLogger("orbit.gateway")
 _NOT_YOURS = "this session does not hold the attempt"
+_NO_SUCH_ATTEMPT = "there is no such attempt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +48,21 @@ class KnownAttempt:
 
 
 class Work:
-    """Serves one session. `tell` queues a frame and never waits."""
+    """Serves one session. `queues` are those that its credential may consume from; `tell` queues a frame and
+    never waits.
+    """
 
     def __init__(
         self,
         parts: GatewayParts,
         facts: SessionFacts,
+        queues: Names,
         known: dict[Id, KnownAttempt],
         tell: Callable[[wire.Message], None],
     ) -> None:
         self._parts = parts
         self._facts = facts
+        self._queues = queues
         self._known = known
         self._tell = tell
         self._cancel_told: set[Id] = set()
@@ -187,7 +193,9 @@ class Work:
         commands: list[RecordResult] = []
         for item in message.items:
             try:
-                commands.append(self._command(item, workflows.get(item.attempt_id)))
+                if item.attempt_id not in workflows:
+                    raise NotFound(_NO_SUCH_ATTEMPT)
+                commands.append(self._command(item, workflows[item.attempt_id]))
                 told.append(item)
             except OrbitError as error:
                 settled.append(_settled(item.attempt_id, "REFUSED", error.message))
@@ -213,18 +221,25 @@ class Work:
             lane=workflow_id or item.task_id,
             companion=companion,
             times=self._parts.times,
+            nonce=self._facts.nonce,
         )
 
     async def _workflows(self, items: Sequence[wire.ResultItem]) -> dict[Id, Id | None]:
-        """Attempt id -> workflow, from memory; read for attempts of earlier sessions."""
+        """Attempt id -> workflow, from memory; read for attempts of earlier sessions.
+
+        Without those of queues that this credential may not consume from.
+        """
         found = {
             one.attempt_id: known.workflow_id for one in items if (known := self._known.get(one.attempt_id))
         }
         strange = [one for one in items if one.attempt_id not in found]
         if strange:
             task_ids = sorted({one.task_id for one in strange})
-            read = await self._parts.database.read(lambda conn: workflows_of(conn, task_ids))
-            found.update({one.attempt_id: read.get(one.task_id) for one in strange})
+            read = await self._parts.database.read(lambda conn: places_of(conn, task_ids))
+            for one in strange:
+                place = read.get(one.task_id)
+                if place is None or place.queue in self._queues:
+                    found[one.attempt_id] = None if place is None else place.workflow_id
         return found
 
     async def _keep_progress(self, message: wire.Progress) -> None:

@@ -20,12 +20,13 @@ from orbit_sdk.protocol import worker as wire
 from orbit_sdk.protocol.frames import encode
 from orbit_sdk.worker import Worker
 from orbit_server.gateway.rows import SessionRow, write_session
+from orbit_server.platform.permissions import Names
 from orbit_server.pulse.sweeps import sweep_due
 from orbit_server.pulse.tasks.lifecycle import Recovery as TaskRecovery
 from orbit_server.pulse.tasks.lifecycle import TaskState
 from orbit_server.pulse.times import PulseTimes
 from orbit_server.storage.tables import sessions
-from tests.worker.served import Served, claim, listed, served
+from tests.worker.served import Served, claim, listed, principal, served
 
 
 @pytest.fixture
@@ -435,3 +436,37 @@ async def test_random_frames_end_sessions_and_never_the_server(house: Served) ->
         await worker.greet()
         await worker.say(wire.Beat(number=1))
         assert (await worker.hear(wire.Beat)).number == 1
+
+
+@pytest.mark.parametrize("recovery", [TaskRecovery.IDEMPOTENT, TaskRecovery.CONSERVATIVE])
+async def test_a_result_of_another_process_is_evidence_and_ends_nothing(
+    house: Served, recovery: TaskRecovery
+) -> None:
+    async with house.connected() as worker, house.connected() as other:
+        await worker.greet(recovery=recovery.value)
+        await other.greet(queues=[])
+        await worker.ready(1)
+        task_id = await house.submit(recovery=recovery)
+        (offer,) = await worker.offers(1)
+        state = (await house.task(task_id)).state
+        for outcome in ("SUCCEEDED", "HAND_BACK"):
+            assert (await other.result(offer, outcome)).answer == "EVIDENCE"
+            assert (await house.task(task_id)).state is state
+        if state is TaskState.OFFERED:
+            await worker.say(wire.Start(number=50, items=[claim(offer)]))
+            await worker.hear(wire.Started)
+        assert (await worker.result(offer)).answer == "ACCEPTED"
+
+
+async def test_a_result_from_a_credential_without_a_right_to_the_queue_is_refused(house: Served) -> None:
+    house.tokens["elsewhere"] = principal("elsewhere", consume=Names.of(["work"]))
+    async with house.connected() as worker, house.connected("elsewhere") as other:
+        await worker.greet()
+        await other.greet(nonce=worker.nonce)
+        await worker.ready(1)
+        task_id = await house.submit()
+        (offer,) = await worker.offers(1)
+        assert (await other.result(offer)).answer == "REFUSED"
+        assert (await house.task(task_id)).state is TaskState.RUNNING
+        assert (await worker.result(offer)).answer == "ACCEPTED"
+        assert (await other.result(offer, result=2)).answer == "REFUSED"

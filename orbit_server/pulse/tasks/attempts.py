@@ -236,7 +236,8 @@ class RecordResult(Keyless):
     """How an attempt ended. Repeat-safe: the attempt and its generation are its identity.
 
     `companion` is decided right after it, in the same transaction: it lets the workflow see the change at
-    once. `lane` is the workflow's id for a task of a workflow, else the task's.
+    once. `lane` is the workflow's id for a task of a workflow, else the task's. `nonce` is of the reporting
+    process: what another holds is not ended by it.
     """
 
     namespace_id: Id
@@ -245,6 +246,7 @@ class RecordResult(Keyless):
     lane: str
     companion: Command[Any] | None = None
     times: PulseTimes = TIMES
+    nonce: str | None = None
 
     def needs(self) -> Needs:
         return _rows_of([self.held])
@@ -256,6 +258,8 @@ class RecordResult(Keyless):
         task, attempt = found
         if attempt.state is AttemptState.CLOSED:
             return {"task_results": [task.id], "evidence": [self._evidence_id], "task_peers": [task.id]}
+        if self._is_strangers(attempt):
+            return {"evidence": [self._evidence_id]}
         wanted: dict[str, list[Id]] = may_need(task, attempt)
         if self.report.said not in _NEVER_RETRIED:
             wanted["task_specs"] = [task.id]
@@ -270,6 +274,8 @@ class RecordResult(Keyless):
         if found is None:
             return Done(RecordAnswer(Settled.REFUSED, "there is no such attempt"))
         task, attempt = found
+        if attempt.state is not AttemptState.CLOSED and self._is_strangers(attempt):
+            return self._claimed(book, task, attempt, "STRANGER", "the attempt belongs to another process")
         if attempt.state is AttemptState.OFFERED:
             return self._unstarted(book, task, attempt)
         if attempt.state is AttemptState.RUNNING and task.attempt_id == attempt.id:
@@ -290,13 +296,22 @@ class RecordResult(Keyless):
         if self.report.said in (Said.HAND_BACK, Said.DISCARDED):
             apply(book, task, attempt, starting.withdraw(task, attempt, book.now, self.times))
             return Done(RecordAnswer(Settled.ACCEPTED))
+        return self._claimed(book, task, attempt, "UNSTARTED", "the attempt was never started")
+
+    def _is_strangers(self, attempt: Attempt) -> bool:
+        return self.nonce is not None and attempt.nonce != self.nonce
+
+    def _claimed(
+        self, book: Book, task: Task, attempt: Attempt, kind: str, reason: str
+    ) -> Done[RecordAnswer]:
+        """Keep what is claimed beside the task, which goes on as if nothing had been said."""
         if book.get(EVIDENCE, self._evidence_id) is None:
             report = self.report
             note = Note(
-                f"UNSTARTED_{report.said}", report.result or report.error, report.digest, contradiction=True
+                f"{kind}_{report.said}", report.result or report.error, report.digest, contradiction=True
             )
             apply(book, task, attempt, Move(task, notes=(note,)))
-        return Done(RecordAnswer(Settled.EVIDENCE, "the attempt was never started"))
+        return Done(RecordAnswer(Settled.EVIDENCE, reason))
 
     def _late(self, book: Book, task: Task, attempt: Attempt) -> Done[RecordAnswer]:
         stored = book.get(TASK_RESULTS, task.id)
