@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from orbit_sdk.values.instants import from_rfc3339, to_rfc3339
+from orbit_sdk.values.names import NAME_PATTERN, QUEUE_PATTERN
 
 __all__ = [
     "Answer",
@@ -103,12 +104,8 @@ BusinessKey = Annotated[
     ),
 ]
 Match = Annotated[str, StringConstraints(max_length=200)] | Annotated[int, Field(ge=-(2**53), le=2**53)]
-HandlerName = Annotated[
-    str, StringConstraints(max_length=128, pattern=r"^[a-z][a-z0-9_]{0,62}(\.[a-z][a-z0-9_]{0,62})*$")
-]
-QueueName = Annotated[
-    str, StringConstraints(max_length=128, pattern=r"^[a-z][a-z0-9_]{0,62}(\.[a-z][a-z0-9_]{0,62})*$")
-]
+HandlerName = Annotated[str, StringConstraints(max_length=128, pattern=NAME_PATTERN)]
+QueueName = Annotated[str, StringConstraints(max_length=128, pattern=QUEUE_PATTERN)]
 Reason = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Labels = dict[
     Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,62}$")],
