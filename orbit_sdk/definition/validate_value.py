@@ -55,7 +55,8 @@ class Problem:
 
 
 _Found: TypeAlias = tuple[Problem, ...]
-_Check: TypeAlias = Callable[[Json], _Found]
+_Seen: TypeAlias = dict[tuple[str, int], _Found]
+_Check: TypeAlias = Callable[[Json, _Seen], _Found]
 _Rule: TypeAlias = tuple[Callable[[int | float], bool], str]
 Validator: TypeAlias = Callable[[Json], list[Problem]]
 
@@ -71,7 +72,7 @@ def compile_validator(schema: TypeSchema, types: Mapping[str, TypeSchema]) -> Va
     check = _Compiler(types).check_of(schema)
 
     def validate(value: Json) -> list[Problem]:
-        return list(check(value)[:_MAX_PROBLEMS])
+        return list(check(value, {})[:_MAX_PROBLEMS])
 
     return validate
 
@@ -109,12 +110,19 @@ class _Compiler:
             raise LookupError(f"type {name} does not exist")
 
         # Stands in while the type is being compiled: a recursive mention finds the check through it.
-        def later(value: Json) -> _Found:
-            return self._named[name](value)
+        # A union tries its members one after the other, so each part is judged by each named type once only:
+        # unions inside unions would double the work with every level.
+        def once(value: Json, seen: _Seen) -> _Found:
+            if not isinstance(value, dict | list):
+                return check(value, seen)
+            key = name, id(value)
+            if key not in seen:
+                seen[key] = check(value, seen)
+            return seen[key]
 
-        self._named[name] = later
-        self._named[name] = self.check_of(self._types[name])
-        return self._named[name]
+        self._named[name] = once
+        check = self.check_of(self._types[name])
+        return once
 
     def _object(self, schema: ObjectType) -> _Check:
         fields = {name: self.check_of(part) for name, part in schema.fields.items()}
@@ -124,14 +132,14 @@ class _Compiler:
         if schema.additional is not None and schema.additional is not False:
             extra = self.check_of(schema.additional)
 
-        def check(value: Json) -> _Found:
+        def check(value: Json, seen: _Seen) -> _Found:
             if not isinstance(value, dict):
                 return _problem("must be an object")
             found: list[Problem] = [Problem((name,), "is missing") for name in required if name not in value]
             for name, item in value.items():
                 part = fields.get(name, extra)
                 if part is not None:
-                    found.extend(problem.under(name) for problem in part(item))
+                    found.extend(problem.under(name) for problem in part(item, seen))
                 elif closed:
                     found.append(Problem((name,), "is not a field of this object"))
             return tuple(found) if found else _FINE
@@ -142,7 +150,7 @@ class _Compiler:
         each = None if schema.items is None else self.check_of(schema.items)
         fewest, most = schema.min_items or 0, schema.max_items
 
-        def check(value: Json) -> _Found:
+        def check(value: Json, seen: _Seen) -> _Found:
             if not isinstance(value, list):
                 return _problem("must be an array")
             found: list[Problem] = []
@@ -152,7 +160,7 @@ class _Compiler:
                 found.append(Problem((), f"has more than {most} items"))
             if each is not None:
                 for index, item in enumerate(value):
-                    found.extend(problem.under(index) for problem in each(item))
+                    found.extend(problem.under(index) for problem in each(item, seen))
             return tuple(found) if found else _FINE
 
         return check
@@ -164,10 +172,10 @@ class _Compiler:
             return _by_mark(marked.name, by_value)
         members = tuple(self.check_of(member) for member in schema.any_of)
 
-        def check(value: Json) -> _Found:
+        def check(value: Json, seen: _Seen) -> _Found:
             closest: _Found = _FINE
             for member in members:
-                found = member(value)
+                found = member(value, seen)
                 if not found:
                     return _FINE
                 # A member that only objects deep inside is the one that was meant.
@@ -194,9 +202,11 @@ def _leaf(schema: _Leaf) -> _Check:
         case NumberType():
             return _number(schema)
         case BooleanType():
-            return lambda value: _FINE if isinstance(value, bool) else _problem("must be true or false")
+            return lambda value, _seen: (
+                _FINE if isinstance(value, bool) else _problem("must be true or false")
+            )
         case NullType():
-            return lambda value: _FINE if value is None else _problem("must be null")
+            return lambda value, _seen: _FINE if value is None else _problem("must be null")
         case EnumType():
             return _constants(schema.enum)
         case ConstType():
@@ -205,20 +215,20 @@ def _leaf(schema: _Leaf) -> _Check:
             assert_never(schema)
 
 
-def _anything(_value: Json) -> _Found:
+def _anything(_value: Json, _seen: _Seen) -> _Found:
     return _FINE
 
 
 def _by_mark(name: str, members: Mapping[str, _Check]) -> _Check:
     known = ", ".join(members)
 
-    def check(value: Json) -> _Found:
+    def check(value: Json, seen: _Seen) -> _Found:
         if not isinstance(value, dict):
             return _problem("must be an object")
         if name not in value:
             return (Problem((name,), "is missing"),)
         member = members.get(canonical_json(value[name]))
-        return member(value) if member is not None else (Problem((name,), f"must be one of {known}"),)
+        return member(value, seen) if member is not None else (Problem((name,), f"must be one of {known}"),)
 
     return check
 
@@ -230,7 +240,7 @@ def _constants(values: Iterable[Json]) -> _Check:
     shown = ", ".join(canonical_json(value) for value in listed)
     refusal = _problem(f"must be {shown}" if len(listed) == 1 else f"must be one of {shown}")
 
-    def check(value: Json) -> _Found:
+    def check(value: Json, _seen: _Seen) -> _Found:
         if isinstance(value, str):
             return _FINE if value in texts else refusal
         return _FINE if any(same_json(value, other) for other in others) else refusal
@@ -244,7 +254,7 @@ def _string(schema: StringType) -> _Check:
     in_form = None if form is None else FORMAT_RULES[form]
     matches = None if schema.pattern is None else compile_pattern(schema.pattern)
 
-    def check(value: Json) -> _Found:
+    def check(value: Json, _seen: _Seen) -> _Found:
         if not isinstance(value, str):
             return _problem("must be a text")
         if len(value) < shortest:
@@ -263,7 +273,7 @@ def _string(schema: StringType) -> _Check:
 def _integer(schema: IntegerType) -> _Check:
     rules = _bounds(schema)
 
-    def check(value: Json) -> _Found:
+    def check(value: Json, _seen: _Seen) -> _Found:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return _problem("must be an integer")
         if isinstance(value, float) and not value.is_integer():
@@ -278,7 +288,7 @@ def _integer(schema: IntegerType) -> _Check:
 def _number(schema: NumberType) -> _Check:
     rules = _bounds(schema)
 
-    def check(value: Json) -> _Found:
+    def check(value: Json, _seen: _Seen) -> _Found:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return _problem("must be a number")
         return _first_broken(rules, value)

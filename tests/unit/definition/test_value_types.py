@@ -144,6 +144,20 @@ def test_reasons_never_repeat_the_value() -> None:
             assert "s3cret" not in str(misfits(schema, value))
 
 
+def test_unions_inside_unions_do_not_double_the_work_with_every_level() -> None:
+    depth = 30
+    types: dict[str, Any] = {"T0": {"type": "integer"}}
+    value: Any = "no number"
+    for level in range(1, depth + 1):
+        inner = {"$ref": f"#/types/T{level - 1}"}
+        plain = {"type": "object", "properties": {"a": inner}, "required": ["a"]}
+        noted = {"type": "object", "properties": {"a": inner, "note": TEXT}, "required": ["a"]}
+        types[f"T{level}"] = {"anyOf": [plain, noted]}
+        value = {"a": value}
+    place = ".".join("a" * depth)
+    assert misfits({"$ref": f"#/types/T{depth}"}, value, **types) == [(place, "must be an integer")]
+
+
 def test_unknown_and_endless_types_are_refused() -> None:
     loop = {"A": load_type({"$ref": "#/types/B"}), "B": load_type({"anyOf": [{"$ref": "#/types/A"}, NULL]})}
     assert endless_types({**loop, **named(Tree=TREE)}) == ("A", "B")
