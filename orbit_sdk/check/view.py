@@ -59,6 +59,7 @@ class View:
         self.nodes: Mapping[str, Node] = definition.nodes
         self._once: dict[object, tuple[Any, ...]] = {}
         self._validators: dict[int, tuple[TypeSchema, Validator]] = {}
+        self._decided: dict[str, Mapping[str, Proofs]] = {}
 
     @cached_property
     def parallels(self) -> Mapping[str, ParallelNode]:
@@ -140,7 +141,9 @@ class View:
         if isinstance(node, BranchOnNode):
             return _chosen(node, edge.exit)
         if isinstance(node, BranchWhenNode):
-            return _decided(node, edge.exit)
+            if edge.source not in self._decided:
+                self._decided[edge.source] = _decided(node)
+            return self._decided[edge.source][edge.exit]
         return facts_of_exit(edge.source, node, edge.exit)
 
 
@@ -184,11 +187,15 @@ def _chosen(node: BranchOnNode, exit_name: str) -> Proofs:
     return certain(node.on) if excluded else NOTHING
 
 
-def _decided(node: BranchWhenNode, exit_name: str) -> Proofs:
-    """All conditions before the chosen one failed."""
-    chosen = len(node.cases) if exit_name == "otherwise" else _case(exit_name)
-    found = NOTHING.union(*(proofs(case.when)[1] for case in node.cases[:chosen]))
-    return found if exit_name == "otherwise" else found | proofs(node.cases[chosen].when)[0]
+def _decided(node: BranchWhenNode) -> Mapping[str, Proofs]:
+    """What each exit proves: its condition holds, and all before it failed."""
+    found: dict[str, Proofs] = {}
+    refuted = NOTHING
+    for index, case in enumerate(node.cases):
+        holds, fails = proofs(case.when)
+        found[f"cases.{index}"] = refuted | holds
+        refuted |= fails
+    return found | {"otherwise": refuted}
 
 
 def _case(exit_name: str) -> int:

@@ -70,6 +70,19 @@ def test_twice_the_branches_are_about_twice_the_work() -> None:
     assert many < 2.5 * few
 
 
+def test_twice_the_conditions_of_one_branch_are_about_twice_the_work() -> None:
+    def asked(count: int) -> Definition:
+        cases = [
+            {"when": {"eq": [ref("input.order"), {"const": f"v{number}"}]}, "next": "e"}
+            for number in range(count)
+        ]
+        return definition({"b": {"kind": "BRANCH", "cases": cases, "otherwise": "e"}, "e": end()}, "b")
+
+    calls(asked(3))
+    few, many = calls(asked(200)), calls(asked(400))
+    assert many < 2.5 * few
+
+
 def test_an_unsound_reading_behind_many_branches_is_found() -> None:
     nodes: Document = {f"b{number}": express(f"l{number}", f"r{number}") for number in range(60)}
     for number in range(60):
