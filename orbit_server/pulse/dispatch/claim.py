@@ -15,8 +15,8 @@ from orbit_server.pulse.tasks.operations import apply
 from orbit_server.pulse.tasks.records import Attempt, Task
 from orbit_server.pulse.tasks.rows import ATTEMPTS, TASK_PROGRESS, TASK_SPECS, TASKS
 from orbit_server.pulse.times import TIMES, PulseTimes
-from orbit_server.storage.book import Book
-from orbit_server.storage.commands import Done, Keyless, Needs
+from orbit_server.storage.book import Book, MissingRow
+from orbit_server.storage.commands import Done, Keyless, Missing, Needs, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,20 @@ class ClaimTasks(Keyless):
         found: dict[str, list[Id]] = {"attempts": asked} if asked else {}
         return {**found, "task_progress": again} if again else found
 
-    def decide(self, book: Book) -> Done[dict[Id, Offer]]:
+    def decide(self, book: Book) -> Outcome[dict[Id, Offer]]:
         offers = {}
+        missing: dict[str, list[Id]] = {}
         for ticket in self.tickets:
-            offer = claim_one(book, ticket, self.times)
+            try:
+                offer = claim_one(book, ticket, self.times)
+            except MissingRow as found:
+                # Such as the keys of tasks whose time is over: one rerun brings them all.
+                for kind, ids in found.needs.items():
+                    missing.setdefault(kind, []).extend(ids)
+                continue
             if offer is not None:
                 offers[ticket.attempt_id] = offer
-        return Done(offers)
+        return Missing(missing) if missing else Done(offers)
 
 
 def claim_one(book: Book, ticket: Ticket, times: PulseTimes) -> Offer | None:

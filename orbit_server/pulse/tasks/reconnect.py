@@ -13,6 +13,7 @@ from orbit_server.pulse.tasks.decide.finish import Report
 from orbit_server.pulse.tasks.holdings import more_of
 from orbit_server.pulse.tasks.lifecycle import AttemptState, Said
 from orbit_server.pulse.tasks.operations import apply
+from orbit_server.pulse.tasks.records import Attempt, Task
 from orbit_server.pulse.times import TIMES, PulseTimes
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Keyless, Needs
@@ -51,7 +52,8 @@ class BindAttempts(Keyless):
         return {"tasks": ids, "attempts": ids, "task_specs": [held.task_id for held in self.unlisted]}
 
     def more(self, book: Book) -> Needs:
-        return more_of(book, [held.task_id for held in self.unlisted])
+        offered = [held for held in self.listed if _is_offer(find(book, held, self.namespace_id))]
+        return more_of(book, [held.task_id for held in (*self.unlisted, *offered)])
 
     def decide(self, book: Book) -> Done[Mapping[Id, Bound]]:
         for held in self.unlisted:
@@ -119,6 +121,10 @@ class ReturnOffers(Keyless):
             if found is not None and found[1].session_id == self.session_id:
                 returned += _give_back(book, held, (self.namespace_id, found[1].nonce), self.times)
         return Done(returned)
+
+
+def _is_offer(found: tuple[Task, Attempt] | None) -> bool:
+    return found is not None and found[1].state is AttemptState.OFFERED
 
 
 def _give_back(book: Book, held: Held, owner: tuple[Id, str | None], times: PulseTimes) -> int:

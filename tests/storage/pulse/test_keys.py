@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from orbit_server.pulse.dispatch.sessions import Offer
 from orbit_server.pulse.keys.queries import due_keys
 from orbit_server.pulse.queues.commands import PauseQueue
 from orbit_server.pulse.sweeps import sweep_deadlines, sweep_leases
@@ -15,9 +16,10 @@ from orbit_server.pulse.tasks.keys.records import KeyRow, key_id_of
 from orbit_server.pulse.tasks.keys.rows import KEYS
 from orbit_server.pulse.tasks.lifecycle import Block, Recovery, Said, TaskState
 from orbit_server.pulse.tasks.operations import cancel_task, create_task, gate_tasks
+from orbit_server.pulse.tasks.reconnect import BindAttempts
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Keyless, Needs
-from tests.storage.pulse.house import SPACE, WORK, House, Worker
+from tests.storage.pulse.house import SPACE, WORK, House, Worker, held
 
 
 async def key(house: House, name: str = "acct:9") -> KeyRow:
@@ -27,6 +29,13 @@ async def key(house: House, name: str = "acct:9") -> KeyRow:
 
 async def keyed(house: House, count: int, **changes: Any) -> list[str]:
     return [await house.submit(concurrency_key="acct:9", **changes) for _ in range(count)]
+
+
+async def taken(house: House, worker: Worker, slots: int = 1) -> list[Offer]:
+    """What the worker gets: by the look for work, or together with what admitted it."""
+    await house.claimed(worker, slots)
+    offers, worker.offers = worker.offers, []
+    return offers
 
 
 class Gate(Keyless):
@@ -60,13 +69,13 @@ async def test_one_task_of_a_key_runs_and_the_next_follows_its_end(house: House)
     first, second, third = await keyed(house, 3)
     assert [(await house.task(one)).blocked for one in (first, second, third)] == [0, Block.KEY, Block.KEY]
     worker = house.worker()
-    (offer,) = await house.claimed(worker, 5)
+    (offer,) = await taken(house, worker, 5)
     assert offer.task_id == first
     assert (await key(house)).waiting == 2
     await house.sound()
     await house.report(offer, Said.SUCCEEDED, result=1)
     assert await house.admit() == 1
-    (offer,) = await house.claimed(worker, 5)
+    (offer,) = await taken(house, worker, 5)
     assert offer.task_id == second
     await house.sound()
 
@@ -74,7 +83,7 @@ async def test_one_task_of_a_key_runs_and_the_next_follows_its_end(house: House)
 async def test_keys_do_not_hold_each_other_up(house: House) -> None:
     for name in ("acct:1", "acct:2", "plain"):
         await house.submit(concurrency_key=name)
-    assert len(await house.claimed(house.worker(), 5)) == 3
+    assert len(await taken(house, house.worker(), 5)) == 3
 
 
 async def test_a_class_admits_as_many_as_its_limit(house: House) -> None:
@@ -99,12 +108,12 @@ async def test_a_class_admits_as_many_as_its_limit(house: House) -> None:
 async def test_an_arrival_does_not_overtake_those_who_wait(house: House) -> None:
     first, second = await keyed(house, 2)
     worker = house.worker()
-    (offer,) = await house.claimed(worker)
+    (offer,) = await taken(house, worker)
     await house.report(offer, Said.SUCCEEDED, result=1)
     (late,) = await keyed(house, 1)
     assert (await house.task(late)).blocked == Block.KEY
     await house.admit()
-    (offer,) = await house.claimed(worker, 5)
+    (offer,) = await taken(house, worker, 5)
     assert offer.task_id == second
     assert first != second
 
@@ -113,10 +122,10 @@ async def test_the_higher_priority_is_admitted_first(house: House) -> None:
     await keyed(house, 2)
     (urgent,) = await keyed(house, 1, priority=9)
     worker = house.worker()
-    (offer,) = await house.claimed(worker)
+    (offer,) = await taken(house, worker)
     await house.report(offer, Said.SUCCEEDED, result=1)
     await house.admit()
-    (offer,) = await house.claimed(worker, 5)
+    (offer,) = await taken(house, worker, 5)
     assert offer.task_id == urgent
 
 
@@ -176,7 +185,7 @@ async def test_pausing_withdraws_an_offer_and_frees_its_key(house: House) -> Non
     await house.database.committer.submit(Gate([first], closed=True))
     await house.sound()
     await house.admit()
-    (offer,) = await house.claimed(careful)
+    _, offer = await taken(house, careful)
     assert offer.task_id == second
 
 
@@ -203,14 +212,14 @@ async def test_an_admission_nobody_claims_is_taken_back_while_others_wait(house:
     await house.database.write(aged)
     assert await house.admit(later_ms=6_000) == 1
     assert (await house.task(stuck)).blocked == Block.KEY
-    (offer,) = await house.claimed(house.worker(), 5)
+    (offer,) = await taken(house, house.worker(), 5)
     assert offer.task_id == waiting
     await house.sound()
 
 
 async def test_keys_of_a_paused_queue_are_left_alone(house: House) -> None:
     await keyed(house, 2)
-    (offer,) = await house.claimed(house.worker())
+    (offer,) = await taken(house, house.worker())
     await house.database.committer.submit(PauseQueue(None, SPACE, "jobs", paused=True, by=house.by()))
     await house.report(offer, Said.SUCCEEDED, result=1)
     at = await house.database.now()
@@ -303,3 +312,25 @@ async def _emptied(house: House, worker: Worker) -> None:
         if row.held == row.waiting == 0:
             return
     raise AssertionError(f"somebody is left: {row}")
+
+
+async def test_many_keyed_tasks_whose_time_is_over_are_ended_by_one_claim(house: House) -> None:
+    ids = [await house.submit(concurrency_key=f"k:{n}", start_within_ms=60_000) for n in range(9)]
+    for task_id in ids:
+        await house.set_task(task_id, latest_start_at=1)
+    assert await taken(house, house.worker(), 20) == []
+    assert {(await house.task(one)).state for one in ids} == {TaskState.EXPIRED}
+    await house.sound()
+
+
+async def test_offers_of_many_keys_go_back_when_their_worker_returns_without_having_begun(
+    house: House,
+) -> None:
+    careful = house.worker(handlers={WORK: Recovery.CONSERVATIVE}, nonce="n" * 32)
+    for n in range(9):
+        await house.submit(concurrency_key=f"k:{n}", recovery=Recovery.CONSERVATIVE)
+    offers = await taken(house, careful, 20)
+    order = BindAttempts(SPACE, "5" * 32, "n" * 32, tuple(map(held, offers)), (), house.times)
+    answers = await house.database.committer.submit(order)
+    assert [one.answer for one in answers.values()] == ["STOP"] * 9
+    await house.sound()
