@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from orbit_sdk.errors import Unavailable
 from orbit_server.storage.backends import Backend, MySqlBackend, SqliteBackend
@@ -83,6 +84,9 @@ class Database:
             await self._backend.open()
             for check in self._backend.checks():
                 await self.read(check)
+        except DBAPIError as error:
+            await self._backend.close()
+            raise Unavailable(f"the database cannot be opened: {error.orig}") from error
         except BaseException:
             await self._backend.close()
             raise

@@ -89,6 +89,8 @@ class SqliteLane:
 
     def __init__(self, path: Path, settings: StorageSettings) -> None:
         self._engine = sqlite_engine(path, busy_timeout_ms=settings.busy_timeout_ms)
+        self._path = path
+        self._file: tuple[int, int] | None = None
         self._faults = settings.faults
         if settings.faults is not None:
             watch_statements(self._engine, settings.faults)
@@ -108,12 +110,14 @@ class SqliteLane:
         try:
             if self._conn is None:
                 self._conn = self._engine.connect()
+                self._file = self._file or self._in_place()
             self._conn.begin()
             result = fn(self._conn)
             at_commit = True
             if self._faults is not None:
                 self._faults.before_commit()
             self._conn.commit()
+            self._must_be_in_place()
             if self._faults is not None:
                 self._faults.after_commit()
             return result
@@ -124,6 +128,19 @@ class SqliteLane:
             fault = classify_sqlite(error, at_commit=at_commit)
             self._roll_back()
             raise TransactionFailed(fault, error) from error
+
+    def _in_place(self) -> tuple[int, int] | None:
+        """Which file is under the name of the database."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _must_be_in_place(self) -> None:
+        """A removed file takes commits for as long as it is open, and nobody finds them again."""
+        if self._in_place() != self._file:
+            raise FileNotFoundError(f"{self._path} was removed or replaced")
 
     def _roll_back(self) -> None:
         try:

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +37,12 @@ async def test_reads_see_what_was_committed_and_may_not_write(migrated_sqlite_ur
         with pytest.raises(OperationalError, match="readonly"):
             await database.read(lambda conn: conn.exec_driver_sql("DELETE FROM queues"))
         assert await rows(database, "queues") == 1
+
+
+async def test_a_file_that_is_no_database_is_refused_with_its_reason(sqlite_url: str) -> None:
+    Path(sqlite_url.removeprefix("sqlite:///")).write_bytes(b"no database " * 1_000)
+    with pytest.raises(Unavailable, match="not a database"):
+        await Database(sqlite_url, kinds=KINDS).open()
 
 
 async def test_reads_run_beside_a_transaction_and_do_not_wait_for_it(migrated_sqlite_url: str) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -241,6 +242,24 @@ async def test_an_io_error_at_commit_ends_the_process_and_refuses_everything(
             await database.committer.submit(Bump("a", "3"))
         with pytest.raises(Unavailable):
             await database.write(lambda _: None)
+    assert len(ended) == 1
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_what_is_written_into_a_removed_file_is_never_acknowledged(
+    migrated_sqlite_url: str, replaced: bool
+) -> None:
+    ended: list[str] = []
+    path = Path(migrated_sqlite_url.removeprefix("sqlite:///"))
+    async with Database(
+        migrated_sqlite_url, kinds=KINDS, settings=StorageSettings(on_fatal=ended.append)
+    ) as database:
+        assert await database.committer.submit(Bump("a", "1")) == 1
+        moved = path.rename(path.with_name("moved.db"))
+        if replaced:
+            path.write_bytes(moved.read_bytes())
+        with pytest.raises(Unavailable):
+            await database.committer.submit(Bump("a", "2"))
     assert len(ended) == 1
 
 
