@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Column, Connection, and_, or_, select
+from sqlalchemy import Column, Connection, select
 
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.tasks.due import LeaseEnded, TaskDeadline, TaskDue
@@ -22,6 +22,7 @@ from orbit_server.pulse.times import TIMES, PulseTimes
 from orbit_server.storage import tables
 from orbit_server.storage.commands import Command
 from orbit_server.storage.database import Database
+from orbit_server.storage.places import Place, beyond
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +45,6 @@ class SweepReport:
 
 _FAILED_IDS_MAX = 20
 _BITES_MAX = 50
-
-Place = tuple[int, Id]
 
 
 async def sweep_due(database: Database, at: int, times: PulseTimes = TIMES) -> SweepReport:
@@ -99,7 +98,7 @@ def _bite(
 ) -> list[Place]:
     query = select(column, _T.id).where(column <= limit)
     if after is not None:
-        query = query.where(or_(column > after[0], and_(column == after[0], _T.id > after[1])))
+        query = query.where(beyond(column, _T.id, after))
     return [(at, row_id) for at, row_id in conn.execute(query.order_by(column, _T.id).limit(bite))]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, and_, or_, select
+from sqlalchemy import Connection, select
 
 from orbit_sdk.errors import OrbitError
 from orbit_sdk.values.ids import Id, IdSeed
@@ -20,6 +20,7 @@ from orbit_server.schedules.running import RunSchedule, SettleFire
 from orbit_server.schedules.targets import Means
 from orbit_server.storage.commands import Command
 from orbit_server.storage.database import Database
+from orbit_server.storage.places import Place, beyond
 from orbit_server.storage.tables import schedule_inbox, schedules
 from orbit_server.weave.service import send_all
 
@@ -29,8 +30,6 @@ log = logging.getLogger(__name__)
 
 _BITE = 100
 _BITES_MAX = 20
-
-Place = tuple[int, Id]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ def _due(conn: Connection, at: int, after: Place | None) -> list[Place]:
     table = schedules.c
     query = select(table.due_at, table.id).where(table.due_at <= at)
     if after is not None:
-        query = query.where(or_(table.due_at > after[0], and_(table.due_at == after[0], table.id > after[1])))
+        query = query.where(beyond(table.due_at, table.id, after))
     return [(row[0], row[1]) for row in conn.execute(query.order_by(table.due_at, table.id).limit(_BITE))]
 
 
@@ -96,9 +95,7 @@ def _ended(conn: Connection, after: Place | None) -> list[tuple[int, Id, Id, Id]
         table.state == "PENDING"
     )
     if after is not None:
-        query = query.where(
-            or_(table.created_at > after[0], and_(table.created_at == after[0], table.id > after[1]))
-        )
+        query = query.where(beyond(table.created_at, table.id, after))
     rows = conn.execute(query.order_by(table.created_at, table.id).limit(_BITE))
     return [(row[0], row[1], row[2], row[3]) for row in rows]
 

@@ -14,6 +14,7 @@ from orbit_server.pulse.tasks.keys.rows import CLASSES, KEYS
 from orbit_server.pulse.tasks.records import Task
 from orbit_server.pulse.tasks.rows import TASKS
 from orbit_server.storage import tables
+from orbit_server.storage.places import Place, beyond
 
 _K = tables.concurrency_keys.c
 _P = tables.key_places.c
@@ -21,8 +22,6 @@ _Q = tables.queues.c
 _T = tables.tasks.c
 _CANDIDATES = 32
 _SHOWN = 10
-
-Place = tuple[int, Id]
 
 
 def due_keys(
@@ -38,7 +37,7 @@ def due_keys(
         .where(_K.admit_at <= at, or_(_Q.paused.is_(None), _Q.paused == 0))
     )
     if after is not None:
-        query = query.where(or_(_K.admit_at > after[0], (_K.admit_at == after[0]) & (_K.id > after[1])))
+        query = query.where(beyond(_K.admit_at, _K.id, after))
     rows = conn.execute(query.order_by(_K.admit_at, _K.id).limit(limit)).all()
     return [((due, key_id), admission(conn, key_id, class_id, at)) for due, key_id, class_id in rows]
 
@@ -55,11 +54,6 @@ def admission(conn: Connection, key_id: Id, class_id: Id, at: int) -> Admit:
         select(_P.id).where(_P.key_id == key_id, _P.admitted_at <= at - UNCLAIMED_US).limit(_CANDIDATES)
     )
     return Admit(key_id, class_id, tuple(waiters.scalars()), tuple(unclaimed.scalars()))
-
-
-def admissions_of(conn: Connection, key_ids: list[Id], at: int) -> list[Admit]:
-    """The commands that look at these keys."""
-    return [admission(conn, row.id, row.class_id, at) for row in KEYS.load(conn, key_ids).values()]
 
 
 @dataclass(frozen=True, slots=True)

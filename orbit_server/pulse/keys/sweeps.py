@@ -8,10 +8,11 @@ from functools import partial
 
 from sqlalchemy import Connection, select
 
-from orbit_server.pulse.keys.queries import Place, due_keys
+from orbit_server.pulse.keys.queries import due_keys
 from orbit_server.pulse.sweeps import SweepReport
 from orbit_server.storage import tables
 from orbit_server.storage.database import Database
+from orbit_server.storage.places import Place
 
 log = logging.getLogger(__name__)
 

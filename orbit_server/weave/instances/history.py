@@ -8,6 +8,7 @@ from sqlalchemy import Connection, select
 
 from orbit_sdk.values.ids import Id
 from orbit_server.platform.audit import AUDIT, AuditRow
+from orbit_server.storage.places import Place, below
 from orbit_server.storage.tables import audit, steps, task_results, task_specs, tasks
 from orbit_server.weave.instances.queries import StepFacts, step_facts
 from orbit_server.weave.state.rows import STEPS
@@ -93,7 +94,7 @@ def rounds(conn: Connection, instance_id: Id, step_key: str, before: Id | None, 
 
 
 def operations(
-    conn: Connection, instance_id: Id, before: tuple[int, Id] | None, limit: int
+    conn: Connection, instance_id: Id, before: Place | None, limit: int
 ) -> list[tuple[AuditRow, str | None]]:
     """What people did to an instance and to its steps, newest first, each with the step it was about."""
     keys: dict[Id, str] = {
@@ -105,8 +106,7 @@ def operations(
     c = audit.c
     query = select(*[c[name] for name in AUDIT.columns]).where(c.subject_id.in_([instance_id, *sorted(keys)]))
     if before is not None:
-        at, row_id = before
-        query = query.where(c.at <= at, (c.at < at) | (c.id < row_id))
+        query = query.where(below(c.at, c.id, before))
     rows = AUDIT.rows(
         [tuple(row) for row in conn.execute(query.order_by(c.at.desc(), c.id.desc()).limit(limit))]
     )

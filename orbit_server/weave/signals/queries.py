@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, select
 
 from orbit_sdk.values.ids import Id
+from orbit_server.storage.places import Place, below
 from orbit_server.storage.tables import signals
 from orbit_server.weave.state.signals import BODIES, SIGNALS_BY_ID, SignalBodyRow, SignalRow
 
@@ -24,7 +25,7 @@ def body(conn: Connection, signal_id: Id) -> SignalBodyRow | None:
 
 
 def page(
-    conn: Connection, instance_id: Id, state: str | None, before: tuple[int, Id] | None, limit: int
+    conn: Connection, instance_id: Id, state: str | None, before: Place | None, limit: int
 ) -> list[SignalRow]:
     """Newest first by (accepted_at, id); `before` is the last one seen."""
     c = signals.c
@@ -32,7 +33,6 @@ def page(
     if state is not None:
         query = query.where(c.state == state)
     if before is not None:
-        at, row_id = before
-        query = query.where(c.accepted_at <= at, (c.accepted_at < at) | (c.id < row_id))
+        query = query.where(below(c.accepted_at, c.id, before))
     query = query.order_by(c.accepted_at.desc(), c.id.desc()).limit(limit)
     return SIGNALS_BY_ID.rows([tuple(row) for row in conn.execute(query)])

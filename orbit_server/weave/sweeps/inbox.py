@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select
 from orbit_sdk.errors import Code, OrbitError
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.storage.database import Database
+from orbit_server.storage.places import Place, beyond
 from orbit_server.storage.tables import inbox
 from orbit_server.weave.inbox.commands import BlockOnError, ConsumeReport
 from orbit_server.weave.service import send, send_all
@@ -37,18 +38,17 @@ class InboxReport:
     found: int
     applied: int
     failed: int
-    last: tuple[int, Id] | None
+    last: Place | None
 
 
-def pending(conn: Connection, after: tuple[int, Id] | None, limit: int) -> list[Pending]:
+def pending(conn: Connection, after: Place | None, limit: int) -> list[Pending]:
     """The oldest rows that wait, after the given (created_at, id)."""
     query = select(
         inbox.c.id, inbox.c.instance_id, inbox.c.task_id, inbox.c.activation_id, inbox.c.created_at
     )
     query = query.where(inbox.c.state == "PENDING")
     if after is not None:
-        at, row_id = after
-        query = query.where(inbox.c.created_at >= at, (inbox.c.created_at > at) | (inbox.c.id > row_id))
+        query = query.where(beyond(inbox.c.created_at, inbox.c.id, after))
     query = query.order_by(inbox.c.created_at, inbox.c.id).limit(limit)
     return [Pending(*row) for row in conn.execute(query)]
 
@@ -58,7 +58,7 @@ async def sweep_inbox(
     weave: Weave,
     new_seed: Callable[[], IdSeed],
     *,
-    after: tuple[int, Id] | None = None,
+    after: Place | None = None,
     limit: int = 200,
 ) -> InboxReport:
     """Consume one bite. A row that cannot be applied sends its step to review; it never stops the others."""

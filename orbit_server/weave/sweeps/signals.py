@@ -8,21 +8,19 @@ from sqlalchemy import Connection, select
 
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.storage.database import Database
+from orbit_server.storage.places import Place, beyond
 from orbit_server.storage.tables import signals
 from orbit_server.weave.signals.expiry import ExpirePending
 from orbit_server.weave.state.running import Weave
 from orbit_server.weave.sweeps.steps import SweepReport, send_each
 
 
-def over_signals(
-    conn: Connection, now: int, after: tuple[int, Id] | None, limit: int
-) -> list[tuple[int, Id, Id]]:
+def over_signals(conn: Connection, now: int, after: Place | None, limit: int) -> list[tuple[int, Id, Id]]:
     """(expires_at, signal, instance) of pending signals that are over, oldest first."""
     c = signals.c
     query = select(c.expires_at, c.id, c.instance_id).where(c.state == "PENDING", c.expires_at < now)
     if after is not None:
-        at, row_id = after
-        query = query.where(c.expires_at >= at, (c.expires_at > at) | (c.id > row_id))
+        query = query.where(beyond(c.expires_at, c.id, after))
     return [(row[0], row[1], row[2]) for row in conn.execute(query.order_by(c.expires_at, c.id).limit(limit))]
 
 
@@ -31,7 +29,7 @@ async def sweep_signals(
     weave: Weave,
     new_seed: Callable[[], IdSeed],
     *,
-    after: tuple[int, Id] | None = None,
+    after: Place | None = None,
     limit: int = 200,
 ) -> SweepReport:
     """Expire the signals that are over, one command per instance."""

@@ -13,6 +13,7 @@ from orbit_sdk.errors import Code, OrbitError
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.storage.commands import Command
 from orbit_server.storage.database import Database
+from orbit_server.storage.places import Place, beyond
 from orbit_server.storage.tables import instances, steps
 from orbit_server.weave.instances.time import BlockStep, ContinueAdvance, StepDue
 from orbit_server.weave.service import send_all
@@ -30,18 +31,15 @@ class SweepReport:
     found: int
     moved: int
     failed: int
-    last: tuple[int, Id] | None
+    last: Place | None
     next_due_at: int | None = None
 
 
-def due_steps(
-    conn: Connection, now: int, after: tuple[int, Id] | None, limit: int
-) -> list[tuple[int, Id, Id]]:
+def due_steps(conn: Connection, now: int, after: Place | None, limit: int) -> list[tuple[int, Id, Id]]:
     """(due_at, activation, instance) of steps that are due, oldest first."""
     query = select(steps.c.due_at, steps.c.id, steps.c.instance_id).where(steps.c.due_at <= now)
     if after is not None:
-        at, row_id = after
-        query = query.where(steps.c.due_at >= at, (steps.c.due_at > at) | (steps.c.id > row_id))
+        query = query.where(beyond(steps.c.due_at, steps.c.id, after))
     return [
         (row[0], row[1], row[2])
         for row in conn.execute(query.order_by(steps.c.due_at, steps.c.id).limit(limit))
@@ -55,15 +53,12 @@ def next_due_at(conn: Connection, now: int) -> int | None:
     return None if found is None else found[0]
 
 
-def due_advances(
-    conn: Connection, now: int, after: tuple[int, Id] | None, limit: int
-) -> list[tuple[int, Id]]:
+def due_advances(conn: Connection, now: int, after: Place | None, limit: int) -> list[tuple[int, Id]]:
     """(advance_due_at, instance) of checkpoints that are due, oldest first."""
     at_column = instances.c.advance_due_at
     query = select(at_column, instances.c.id).where(at_column <= now)
     if after is not None:
-        at, row_id = after
-        query = query.where(at_column >= at, (at_column > at) | (instances.c.id > row_id))
+        query = query.where(beyond(at_column, instances.c.id, after))
     return [(row[0], row[1]) for row in conn.execute(query.order_by(at_column, instances.c.id).limit(limit))]
 
 
@@ -72,7 +67,7 @@ async def sweep_due_steps(
     weave: Weave,
     new_seed: Callable[[], IdSeed],
     *,
-    after: tuple[int, Id] | None = None,
+    after: Place | None = None,
     limit: int = 200,
 ) -> SweepReport:
     """Move the steps whose time has come. One that cannot be moved goes to review."""
@@ -92,7 +87,7 @@ async def sweep_advances(
     weave: Weave,
     new_seed: Callable[[], IdSeed],
     *,
-    after: tuple[int, Id] | None = None,
+    after: Place | None = None,
     limit: int = 200,
 ) -> SweepReport:
     """Continue the checkpoints that wait. One that cannot be continued sends its targets to review."""

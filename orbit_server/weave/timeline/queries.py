@@ -14,6 +14,7 @@ from orbit_sdk.engine.refs import step_id
 from orbit_sdk.errors import Unavailable
 from orbit_sdk.values.ids import Id, is_id
 from orbit_sdk.values.limits import DEFAULT_LIMITS
+from orbit_server.storage.places import Place, below
 from orbit_server.storage.tables import events, signals
 
 TYPES: dict[str, tuple[str, str]] = {
@@ -87,7 +88,7 @@ _SUMMARY = [
 
 
 def page(
-    conn: Connection, namespace_id: Id, instance_id: Id, before: tuple[int, Id] | None, limit: int
+    conn: Connection, namespace_id: Id, instance_id: Id, before: Place | None, limit: int
 ) -> list[EventView]:
     """Newest first by (occurred_at, id); `before` is the last one seen. Raises Unavailable for a damaged
     row.
@@ -95,8 +96,7 @@ def page(
     c = events.c
     query = select(*_SUMMARY).where(c.namespace_id == namespace_id, c.workflow_id == instance_id)
     if before is not None:
-        at, row_id = before
-        query = query.where(c.occurred_at <= at, (c.occurred_at < at) | (c.id < row_id))
+        query = query.where(below(c.occurred_at, c.id, before))
     query = query.order_by(c.occurred_at.desc(), c.id.desc()).limit(limit)
     return _checked(conn, instance_id, [EventView(*row) for row in conn.execute(query)])
 
