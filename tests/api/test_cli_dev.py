@@ -64,9 +64,11 @@ class Shop:
         return json.loads(self.run(*arguments, "--json", code=code))
 
     @contextmanager
-    def dev(self, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    def dev(
+        self, *arguments: str, lease: str = "2s"
+    ) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
         """A running `orbit dev`, with what it said when it was ready."""
-        options = ["dev", *arguments, "--port", "0", "--json", "--lease", "2s"]
+        options = ["dev", *arguments, "--port", "0", "--json", "--lease", lease]
         with subprocess.Popen(
             self.command(*options), cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True
         ) as process:

@@ -31,11 +31,17 @@ def told(process: subprocess.Popen[str]) -> dict[str, Any]:
             return event
 
 
+def rewrite(shop: Shop, text: str) -> None:
+    """Changes the application at once, so that nobody sees half of it."""
+    whole = shop.folder / "app.new"
+    whole.write_text(text)
+    whole.replace(shop.folder / "app.py")
+
+
 def test_a_change_reaches_server_and_worker_and_a_published_version_stays(shop: Shop) -> None:
     order = json.dumps({"number": "A-1", "amount": 5})
-    app = shop.folder / "app.py"
-    with shop.dev("app.py", "--reload") as (process, _ready):
-        app.write_text(PAYMENT.replace("{number}/{amount}", "{number}:{amount}"))
+    with shop.dev("app.py", "--reload", lease="60s") as (process, _ready):
+        rewrite(shop, PAYMENT.replace("{number}/{amount}", "{number}:{amount}"))
         event = told(process)
         assert (event["event"], event["items"][0]["outcome"]) == ("reloaded", "published")
 
@@ -43,15 +49,15 @@ def test_a_change_reaches_server_and_worker_and_a_published_version_stays(shop: 
         shop.json("signal", "key:A-1", "order.approval", '{"granted": true}')
         assert '{"receipt": "A-1:5"}' in shop.run("watch", "key:A-1")
 
-        app.write_text(MISSPELT)
+        rewrite(shop, MISSPELT)
         event = told(process)
         assert event["event"] == "refused"
         assert event["workflows"][0]["findings"]
 
-        app.write_text(CHANGED)
+        rewrite(shop, CHANGED)
         event = told(process)
         assert (event["event"], event["items"][0]["outcome"]) == ("reloaded", "changed")
 
-        app.write_text(CHANGED.replace('"orders.payment", version=1', '"orders.payment", version=2'))
+        rewrite(shop, CHANGED.replace('"orders.payment", version=1', '"orders.payment", version=2'))
         event = told(process)
         assert (event["items"][0]["outcome"], event["items"][0]["current"]) == ("published", True)

@@ -97,6 +97,8 @@ def dev(
 def _run(session: Session, out: Output, *, publish: bool, reload: bool) -> None:
     session.start_server()
     targets = session.options.targets
+    # Looked at before they are loaded: a change in between is one that was not loaded.
+    files = Files.of(targets) if reload else None
     loaded = load(targets) if targets else Loaded(())
     if not loaded.ok:
         if out.json:
@@ -110,17 +112,16 @@ def _run(session: Session, out: Output, *, publish: bool, reload: bool) -> None:
     if loaded.handlers:
         session.start_worker()
     _say_ready(session, loaded, answers, out)
-    for said in session.watch(_reloading(session, out, publish=publish) if reload else None):
+    for said in session.watch(None if files is None else _reloading(session, files, out, publish=publish)):
         if out.json:
             out.event({"event": "worker", "message": said})
         else:
             out.note(said, "yellow")
 
 
-def _reloading(session: Session, out: Output, *, publish: bool) -> Callable[[], Iterator[str]]:
+def _reloading(session: Session, files: Files, out: Output, *, publish: bool) -> Callable[[], Iterator[str]]:
     """Looks for changed files; what it says is printed by whoever watches."""
     targets = session.options.targets
-    files = Files.of(targets)
 
     def look() -> Iterator[str]:
         changed = files.changed()
