@@ -76,14 +76,16 @@ class Fitter:
         known = self._atoms.get(id(schema))
         if known is None:
             # The schema is kept beside its atoms so that its id cannot be taken by another object.
-            known = (schema, tuple(self._alternatives(schema, frozenset())))
+            known = (schema, tuple(self._alternatives(schema, set())))
             self._atoms[id(schema)] = known
         return known[1]
 
-    def _alternatives(self, schema: TypeSchema, seen: frozenset[str]) -> Iterator[Atom]:
+    def _alternatives(self, schema: TypeSchema, seen: set[str]) -> Iterator[Atom]:
+        """Each name is followed once: unions of unions would double the work with every level."""
         if isinstance(schema, RefType):
             if schema.target not in seen and schema.target in self._types:
-                yield from self._alternatives(self._types[schema.target], seen | {schema.target})
+                seen.add(schema.target)
+                yield from self._alternatives(self._types[schema.target], seen)
         elif isinstance(schema, UnionType):
             for part in schema.any_of:
                 yield from self._alternatives(part, seen)

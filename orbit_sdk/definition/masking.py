@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from orbit_sdk.definition.unions import endless_types
-from orbit_sdk.definition.value_types import ArrayType, ObjectType, RefType, TypeSchema, UnionType
+from orbit_sdk.definition.value_types import (
+    ArrayType,
+    ObjectType,
+    RefType,
+    TypeSchema,
+    UnionType,
+    parts_of_type,
+)
 from orbit_sdk.values.json_strict import Json
 
 __all__ = ["MASK", "Mask", "compile_mask"]
@@ -23,8 +30,9 @@ def compile_mask(schema: TypeSchema, types: Mapping[str, TypeSchema]) -> Mask:
     In a union, what any member marks is hidden: showing too little is the safe side. The value need
     not fit its type. LookupError when a `$ref` names no type; ValueError when a type is nothing but itself.
     """
-    mask = _Compiler(types).mask_of(schema)
-    return mask or _shown
+    if endless := endless_types(types):
+        raise ValueError(f"type {endless[0]} is defined by nothing but itself")
+    return _Marks(types).mask_of([schema])
 
 
 def _shown(value: Json) -> Json:
@@ -35,74 +43,87 @@ def _hidden(_value: Json) -> Json:
     return MASK
 
 
-class _Compiler:
-    """None stands for a type that hides nothing, so that whole values are passed on untouched."""
+class _Marks:
+    """Where the marks are. What hides nothing is `_shown`, so that whole values are passed on untouched."""
 
     def __init__(self, types: Mapping[str, TypeSchema]) -> None:
         self._types = types
-        if endless := endless_types(types):
-            raise ValueError(f"type {endless[0]} is defined by nothing but itself")
-        self._named: dict[str, Mask | None] = {}
+        self._places: dict[frozenset[int], _Place] = {}
 
-    def mask_of(self, schema: TypeSchema) -> Mask | None:
-        if schema.sensitive:
+    def mask_of(self, schemas: Iterable[TypeSchema]) -> Mask:
+        """Hides in one value what any of these types marks."""
+        flat = self._flat([schema for schema in schemas if self._is_marked(schema)])
+        if any(schema.sensitive for schema in flat):
             return _hidden
-        match schema:
-            case RefType():
-                return self._named_mask(schema.target)
-            case ObjectType():
-                return self._object(schema)
-            case ArrayType(items=items) if items is not None:
-                return _each(self.mask_of(items))
-            case UnionType(any_of=members):
-                masks = [mask for member in members if (mask := self.mask_of(member)) is not None]
-                return _all_of(masks) if masks else None
-            case _:
-                return None
+        if not flat:
+            return _shown
+        key = frozenset(id(schema) for schema in flat)
+        if key not in self._places:
+            self._places[key] = _Place(self, flat)
+        return self._places[key]
 
-    def _named_mask(self, name: str) -> Mask | None:
-        if name not in self._named:
-            if name not in self._types:
-                raise LookupError(f"type {name} does not exist")
-            # A recursive mention is looked up when a value is masked; by then the mask is known.
+    def _is_marked(self, schema: TypeSchema) -> bool:
+        """Whether anything that the type leads to is sensitive."""
+        return True in [one.sensitive for one in self._reached([schema], parts=True)]
 
-            def later(value: Json) -> Json:
-                return (self._named[name] or _shown)(value)
+    def _flat(self, schemas: list[TypeSchema]) -> list[TypeSchema]:
+        """The types of one place: names followed, unions opened. A sensitive name or union is itself one."""
+        reached = self._reached(schemas, parts=False)
+        return [one for one in reached if one.sensitive or not isinstance(one, RefType | UnionType)]
 
-            self._named[name] = later
-            self._named[name] = self.mask_of(self._types[name])
-        return self._named[name]
-
-    def _object(self, schema: ObjectType) -> Mask | None:
-        found = {name: self.mask_of(part) for name, part in schema.fields.items()}
-        masks = {name: mask for name, mask in found.items() if mask is not None}
-        extra = None
-        if schema.additional is not None and schema.additional is not False:
-            extra = self.mask_of(schema.additional)
-        if not masks and extra is None:
-            return None
-
-        def mask(value: Json) -> Json:
-            if not isinstance(value, dict):
-                return value
-            return {
-                name: (masks.get(name) or (_shown if name in found else extra) or _shown)(item)
-                for name, item in value.items()
-            }
-
-        return mask
+    def _reached(self, schemas: list[TypeSchema], *, parts: bool) -> Iterable[TypeSchema]:
+        """Each type once. LookupError when a `$ref` names no type."""
+        seen: set[int] = set()
+        waiting = list(schemas)
+        while waiting:
+            one = waiting.pop()
+            if id(one) in seen:
+                continue
+            seen.add(id(one))
+            yield one
+            if isinstance(one, RefType):
+                if one.target not in self._types:
+                    raise LookupError(f"type {one.target} does not exist")
+                waiting.append(self._types[one.target])
+            elif parts or isinstance(one, UnionType):
+                waiting.extend(part for _, part in parts_of_type(one))
 
 
-def _each(mask: Mask | None) -> Mask | None:
-    if mask is None:
-        return None
-    return lambda value: [mask(item) for item in value] if isinstance(value, list) else value
+class _Place:
+    """Masks a value once, under all the types that it may be of: one type after the other, unions inside
+    unions would double the work with every level. What is inside is worked out when a value has it.
+    """
 
+    def __init__(self, marks: _Marks, types: Iterable[TypeSchema]) -> None:
+        self._marks = marks
+        self._objects = [one for one in types if isinstance(one, ObjectType)]
+        self._arrays = [one for one in types if isinstance(one, ArrayType)]
+        self._named = frozenset(name for one in self._objects for name in one.fields)
+        self._inside: dict[str | None, Mask] = {}
+        self._each: Mask | None = None
 
-def _all_of(masks: list[Mask]) -> Mask:
-    def mask(value: Json) -> Json:
-        for one in masks:
-            value = one(value)
+    def __call__(self, value: Json) -> Json:
+        if isinstance(value, dict) and self._objects:
+            return {name: self._field(name if name in self._named else None)(value[name]) for name in value}
+        if isinstance(value, list) and self._arrays:
+            each = self._item()
+            return [each(item) for item in value]
         return value
 
-    return mask
+    def _field(self, name: str | None) -> Mask:
+        """Of a property; None stands for all that no type names."""
+        if name not in self._inside:
+            found = (_part(one, name) for one in self._objects)
+            self._inside[name] = self._marks.mask_of(part for part in found if part is not None)
+        return self._inside[name]
+
+    def _item(self) -> Mask:
+        if self._each is None:
+            self._each = self._marks.mask_of(one.items for one in self._arrays if one.items is not None)
+        return self._each
+
+
+def _part(schema: ObjectType, name: str | None) -> TypeSchema | None:
+    if name is not None and name in schema.fields:
+        return schema.fields[name]
+    return None if schema.additional is False else schema.additional

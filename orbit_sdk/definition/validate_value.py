@@ -113,8 +113,6 @@ class _Compiler:
         # A union tries its members one after the other, so each part is judged by each named type once only:
         # unions inside unions would double the work with every level.
         def once(value: Json, seen: _Seen) -> _Found:
-            if not isinstance(value, dict | list):
-                return check(value, seen)
             key = name, id(value)
             if key not in seen:
                 seen[key] = check(value, seen)

@@ -83,6 +83,17 @@ def test_twice_the_conditions_of_one_branch_are_about_twice_the_work() -> None:
     assert many < 2.5 * few
 
 
+def test_unions_of_unions_are_compared_without_trying_every_way_down() -> None:
+    types: Document = {}
+    for side in ("in", "out"):
+        types |= {f"{side}T0": {"type": "integer"}, f"{side}U0": TEXT}
+        for level in range(1, 31):
+            either = {"anyOf": [{"$ref": f"#/types/{side}{name}{level - 1}"} for name in "TU"]}
+            types |= {f"{side}T{level}": either, f"{side}U{level}": either}
+    ends: Document = {"input": {"$ref": "#/types/inT30"}, "output": {"$ref": "#/types/outT30"}}
+    assert told({"e": end(ref("input"))}, "e", types=types, **ends) == []
+
+
 def test_an_unsound_reading_behind_many_branches_is_found() -> None:
     nodes: Document = {f"b{number}": express(f"l{number}", f"r{number}") for number in range(60)}
     for number in range(60):

@@ -144,18 +144,40 @@ def test_reasons_never_repeat_the_value() -> None:
             assert "s3cret" not in str(misfits(schema, value))
 
 
-def test_unions_inside_unions_do_not_double_the_work_with_every_level() -> None:
-    depth = 30
-    types: dict[str, Any] = {"T0": {"type": "integer"}}
-    value: Any = "no number"
-    for level in range(1, depth + 1):
+DEPTH = 30
+
+
+def nested_unions() -> dict[str, Any]:
+    """T30 is one of two objects around T29, and so on down to T0."""
+    types: dict[str, Any] = {"T0": {"type": "integer", "sensitive": True}}
+    for level in range(1, DEPTH + 1):
         inner = {"$ref": f"#/types/T{level - 1}"}
         plain = {"type": "object", "properties": {"a": inner}, "required": ["a"]}
         noted = {"type": "object", "properties": {"a": inner, "note": TEXT}, "required": ["a"]}
         types[f"T{level}"] = {"anyOf": [plain, noted]}
-        value = {"a": value}
-    place = ".".join("a" * depth)
-    assert misfits({"$ref": f"#/types/T{depth}"}, value, **types) == [(place, "must be an integer")]
+    return types
+
+
+def unions_of_unions() -> dict[str, Any]:
+    """T30 and U30 are each one of T29 and U29, and so on down to an integer and a text."""
+    types: dict[str, Any] = {"T0": {"type": "integer"}, "U0": {**TEXT, "sensitive": True}}
+    for level in range(1, DEPTH + 1):
+        either = {"anyOf": [{"$ref": f"#/types/T{level - 1}"}, {"$ref": f"#/types/U{level - 1}"}]}
+        types |= {f"T{level}": either, f"U{level}": either}
+    return types
+
+
+def test_unions_inside_unions_do_not_double_the_work_with_every_level() -> None:
+    value: Any = "no number"
+    masked: Any = MASK
+    for _ in range(DEPTH):
+        value, masked = {"a": value}, {"a": masked}
+    place = ".".join("a" * DEPTH)
+    deep = {"$ref": f"#/types/T{DEPTH}"}
+    assert misfits(deep, value, **nested_unions()) == [(place, "must be an integer")]
+    assert compile_mask(load_type(deep), named(**nested_unions()))(value) == masked
+    assert misfits(deep, None, **unions_of_unions()) == [("$", "fits none of the types of this union")]
+    assert compile_mask(load_type(deep), named(**unions_of_unions()))("secret") == MASK
 
 
 def test_unknown_and_endless_types_are_refused() -> None:
