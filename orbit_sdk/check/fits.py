@@ -38,6 +38,8 @@ _Pairs = frozenset[_Pair]
 
 ANY = AnyType()
 _BUDGET = 20_000
+_DEPTH = 64
+"""Levels of a value: no JSON that is accepted has so many."""
 _BOOLEAN = EnumType.model_construct(enum=(False, True))
 _NULL = EnumType.model_construct(enum=(None,))
 
@@ -110,7 +112,7 @@ class Fitter:
         pair = (id(source), id(target))
         if source is target or pair in seen:
             return True
-        if not self._spend():
+        if len(seen) > _DEPTH or not self._spend():
             return False
         seen |= {pair}
         targets = self.atoms(target)
@@ -159,7 +161,7 @@ class Fitter:
 
     def _apart(self, left: TypeSchema, right: TypeSchema, seen: _Pairs) -> bool:
         pair = (id(left), id(right))
-        if pair in seen or not self._spend():
+        if pair in seen or len(seen) > _DEPTH or not self._spend():
             return False
         seen |= {pair}
         return all(

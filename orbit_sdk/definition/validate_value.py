@@ -69,7 +69,7 @@ def compile_validator(schema: TypeSchema, types: Mapping[str, TypeSchema]) -> Va
 
     LookupError when a `$ref` names no type; ValueError when a type is defined by nothing but itself.
     """
-    check = _Compiler(types).check_of(schema)
+    check = _Compiler(types).compiled(schema)
 
     def validate(value: Json) -> list[Problem]:
         return list(check(value, {})[:_MAX_PROBLEMS])
@@ -86,9 +86,18 @@ class _Compiler:
 
     def __init__(self, types: Mapping[str, TypeSchema]) -> None:
         self._types = types
-        self._named: dict[str, _Check] = {}
+        self._named: dict[str, _Check | None] = {}
+        self._waiting: list[str] = []
         if endless := endless_types(types):
             raise ValueError(f"type {endless[0]} is defined by nothing but itself")
+
+    def compiled(self, schema: TypeSchema) -> _Check:
+        """The check of a type, with all names that it leads to."""
+        check = self.check_of(schema)
+        while self._waiting:
+            name = self._waiting.pop()
+            self._named[name] = self.check_of(self._types[name])
+        return check
 
     def check_of(self, schema: TypeSchema) -> _Check:
         match schema:
@@ -104,22 +113,23 @@ class _Compiler:
                 return _leaf(schema)
 
     def _named_check(self, name: str) -> _Check:
-        if name in self._named:
-            return self._named[name]
+        """The named type itself is compiled later: a chain of names may be longer than the stack is deep."""
         if name not in self._types:
             raise LookupError(f"type {name} does not exist")
+        if name not in self._named:
+            self._named[name] = None
+            self._waiting.append(name)
 
-        # Stands in while the type is being compiled: a recursive mention finds the check through it.
         # A union tries its members one after the other, so each part is judged by each named type once only:
         # unions inside unions would double the work with every level.
         def once(value: Json, seen: _Seen) -> _Found:
             key = name, id(value)
             if key not in seen:
+                check = self._named[name]
+                assert check is not None, "compiled before any value is judged"
                 seen[key] = check(value, seen)
             return seen[key]
 
-        self._named[name] = once
-        check = self.check_of(self._types[name])
         return once
 
     def _object(self, schema: ObjectType) -> _Check:

@@ -94,6 +94,14 @@ def test_unions_of_unions_are_compared_without_trying_every_way_down() -> None:
     assert told({"e": end(ref("input"))}, "e", types=types, **ends) == []
 
 
+def test_a_long_chain_of_types_is_read_and_compared() -> None:
+    types: Document = {"T0": TEXT}
+    for level in range(1, 1_001):
+        types[f"T{level}"] = record(a={"$ref": f"#/types/T{level - 1}"})
+    ends: Document = {"input": {"$ref": "#/types/T1000"}, "output": {"$ref": "#/types/T999"}}
+    assert told({"e": end(ref("input.a"))}, "e", types=types, **ends) == []
+
+
 def test_an_unsound_reading_behind_many_branches_is_found() -> None:
     nodes: Document = {f"b{number}": express(f"l{number}", f"r{number}") for number in range(60)}
     for number in range(60):
