@@ -222,7 +222,7 @@ def _open_succeed(turn: Turn, node: PlanNode, step: Step, _edge: Edge) -> None:
     spec = node.spec
     assert isinstance(spec, Succeed)
     value = evaluate(spec.output, turn)
-    check_value(node.result_problems, value, turn.limits.payload_bytes, "the output")
+    check_value(node.result_problems, value, turn.limits.output_bytes, "the output")
     succeed(turn, step, value)
 
 

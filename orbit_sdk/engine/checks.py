@@ -10,6 +10,9 @@ from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.paths import field_path
 
 _SMALL_TEXT = 1024
+_SMALL_FIELDS = 16
+# Of the longest form of JSON: six bytes a character, in names and values.
+_SMALL_BYTES = _SMALL_FIELDS * (2 * _SMALL_TEXT * 6 + 8)
 
 
 def value_problem(validator: Validator | None, value: Json, limit: int) -> str | None:
@@ -19,7 +22,7 @@ def value_problem(validator: Validator | None, value: Json, limit: int) -> str |
     problems = validator(value) if validator is not None else None
     if problems:
         return f"{field_path(problems[0].path) or 'the value'} {problems[0].reason}"
-    if _is_small(value):
+    if limit >= _SMALL_BYTES and _is_small(value):
         return None
     try:
         size = len(canonical_bytes(value))
@@ -36,9 +39,9 @@ def check_value(validator: Validator | None, value: Json, limit: int, what: str)
 
 
 def _is_small(value: Json) -> bool:
-    """Cheap proof that a value is far below every size limit: a few scalars, no long text."""
+    """Cheap proof that a value has no more than `_SMALL_BYTES`: a few scalars, no long text."""
     if isinstance(value, dict):
-        return len(value) <= 16 and all(
+        return len(value) <= _SMALL_FIELDS and all(
             _is_scalar(item) and len(name) <= _SMALL_TEXT for name, item in value.items()
         )
     return _is_scalar(value)

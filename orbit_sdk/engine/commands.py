@@ -182,6 +182,8 @@ class EngineLimits:
     transitions: int = 64
     pending_signals: int = 1024
     payload_bytes: int = 256 * 1024
+    input_bytes: int = 256 * 1024
+    output_bytes: int = 256 * 1024
 
 
 DEFAULT_ENGINE_LIMITS = EngineLimits()

@@ -115,9 +115,11 @@ def _check_result(turn: Turn, command: DecideReview, node: PlanNode, sort: str) 
         details = tuple(problem.detail("result") for problem in problems)
         reason = f"the result is not valid: {details[0].field} {details[0].reason}"
         return Refusal(Code.INVALID_ARGUMENT, reason, details)
-    limit = turn.limits.payload_bytes
+    limits = turn.limits
+    limit = limits.output_bytes if isinstance(node.spec, Succeed) else limits.payload_bytes
     if len(canonical_bytes(command.result)) > limit:
-        return Refusal(Code.PAYLOAD_TOO_LARGE, f"the result has more than {limit} bytes")
+        detail = Detail("result", f"has more than {limit} bytes")
+        return Refusal(Code.PAYLOAD_TOO_LARGE, f"the result has more than {limit} bytes", (detail,))
     if isinstance(node.spec, Poll) and classify(node, command.result, limit) != sort:
         detail = Detail("result", f"its state is not one of those that mean {sort}")
         return Refusal(Code.INVALID_ARGUMENT, f"result {detail.reason}", (detail,))

@@ -9,7 +9,7 @@ from orbit_sdk.engine.events import STARTED
 from orbit_sdk.engine.shape import Plan
 from orbit_sdk.engine.state import Instance, InstanceState
 from orbit_sdk.engine.turn import Lead, Turn
-from orbit_sdk.errors import Code
+from orbit_sdk.errors import Code, Detail
 from orbit_sdk.values.canonical import canonical_bytes
 
 
@@ -37,9 +37,13 @@ def start(turn: Turn, command: StartInstance) -> Refusal | None:
         return Refusal(
             Code.INVALID_ARGUMENT, f"the input is not valid: {details[0].field} {details[0].reason}", details
         )
-    limit = turn.limits.payload_bytes
+    limit = turn.limits.input_bytes
     if len(canonical_bytes(command.input)) > limit:
-        return Refusal(Code.PAYLOAD_TOO_LARGE, f"the input has more than {limit} bytes")
+        return Refusal(
+            Code.PAYLOAD_TOO_LARGE,
+            f"the input has more than {limit} bytes",
+            (Detail("input", f"the limit input_bytes is {limit}"),),
+        )
     turn.know_input(command.input)
     plan = turn.plan
     turn.leads.append(

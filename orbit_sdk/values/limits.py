@@ -38,8 +38,6 @@ class Limits:
     json_depth: int = 32
     object_key_chars: int = 128
     advance_transitions: int = 64
-    advance_slice: int = 8
-    advance_ms: int = 50
     batch_items: int = 1_000
     batch_bytes: int = 4 * _KIB * _KIB
 

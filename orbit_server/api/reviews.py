@@ -22,6 +22,7 @@ from orbit_server.api.call import Call
 from orbit_server.api.masking import hidden, masks_of, shown
 from orbit_server.api.query import PAGING, name_filter, one_of
 from orbit_server.api.routes import Route
+from orbit_server.api.sizes import require_evidence
 from orbit_server.api.task_views import attempt_view, error_view, evidence_view
 from orbit_server.api.workflows import compiled_of, present, step_item
 from orbit_server.pulse.tasks.queries import (
@@ -193,6 +194,7 @@ def _command(call: Call, body: DecideReview) -> ResolveStep:
 
 async def _decide(call: Call) -> Any:
     body: DecideReview = call.body
+    require_evidence(call.server.settings.limits, body.evidence)
     command = _command(call, body)
     chosen = Rehearse(command) if body.dry_run else command
     return await send(call.server.database, call.server.weave, chosen)

@@ -17,6 +17,7 @@ from orbit_server.api.call import Call
 from orbit_server.api.masking import masks_of, shown
 from orbit_server.api.query import PAGING, one_of
 from orbit_server.api.routes import Route
+from orbit_server.api.sizes import require_signal
 from orbit_server.api.workflows import compiled_of, present
 from orbit_server.weave.instances import queries as instances
 from orbit_server.weave.service import send
@@ -34,6 +35,7 @@ async def _send_signal(call: Call) -> Any:
     matched = match_key(body.match)
     if len(matched) > MAX_KEY_CHARS:
         raise InvalidArgument.at("match", f"is longer than {MAX_KEY_CHARS} characters in canonical form")
+    require_signal(call.server.settings.limits, body.body, body.evidence)
     expires_at = None if body.expires_at is None else micros_of(body.expires_at)
     meaning: Json = {
         "activation_id": body.activation_id,

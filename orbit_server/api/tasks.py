@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from orbit_sdk.engine.refs import effect_key
-from orbit_sdk.errors import Detail, InvalidArgument, OrbitError, PayloadTooLarge
+from orbit_sdk.errors import Detail, InvalidArgument, OrbitError
 from orbit_sdk.protocol.common import micros_of
 from orbit_sdk.protocol.tasks import CancelTask, ResolveTask, SubmitItem, SubmitTask
 from orbit_sdk.values.canonical import canonical_json, digest, digest_of_text
@@ -16,6 +16,7 @@ from orbit_sdk.values.instants import to_rfc3339
 from orbit_sdk.values.json_strict import Json
 from orbit_server.api.batches import run_batch
 from orbit_server.api.call import Call
+from orbit_server.api.sizes import require_evidence, require_parameters, require_result
 from orbit_server.api.task_views import read_task, task_view
 from orbit_server.pulse.tasks.commands import Basis, By, ResolveReview, RetryTask
 from orbit_server.pulse.tasks.commands import CancelTask as Cancel
@@ -38,10 +39,7 @@ def _submit_command(call: Call, body: SubmitTask, key: str | None = None) -> Sub
     call.principal.require_priority(body.priority)
     _check_times(call, body)
     parameters = canonical_json(body.parameters)
-    most = call.server.settings.limits.input_bytes
-    if len(parameters.encode()) > most:
-        reason = f"has more than {most} bytes in canonical form"
-        raise PayloadTooLarge(f"parameters {reason}", [Detail("parameters", reason)])
+    require_parameters(call.server.settings.limits, parameters)
     run_at = None if body.run_at is None else micros_of(body.run_at)
     labels: Json = dict(body.labels)
     task_id = call.seed().nth(0)
@@ -203,6 +201,7 @@ async def resolve(call: Call) -> Any:
     """RETRY answers the new task, every other verdict the task itself."""
     body: ResolveTask = call.body
     task_id = call.path["task_id"]
+    require_evidence(call.server.settings.limits, body.evidence)
     if body.verdict == "RETRY":
         call.principal.require("tasks:retry")
     by = By(
@@ -226,6 +225,7 @@ async def resolve(call: Call) -> Any:
         )
     else:
         result = canonical_json(body.result) if body.verdict == "SUCCEEDED" else None
+        require_result(call.server.settings.limits, result)
         command = ResolveReview(
             key=key,
             namespace_id=call.namespace_id,

@@ -16,6 +16,7 @@ from orbit_server.api.call import Call
 from orbit_server.api.masking import shown
 from orbit_server.api.query import PAGING, id_filter, name_filter, text_filter
 from orbit_server.api.routes import Route
+from orbit_server.api.sizes import require_signal
 from orbit_server.api.workflows import present
 from orbit_server.weave.definitions.catalog import Compiled
 from orbit_server.weave.service import send
@@ -76,6 +77,7 @@ async def _answer(call: Call) -> Any:
     wait = await call.server.database.read(lambda conn: queries.get(conn, call.namespace_id, activation_id))
     if wait is None or wait.definition_id not in call.principal.signal_definitions:
         raise NotFound("no such wait")
+    require_signal(call.server.settings.limits, body.body, body.evidence)
     row = wait.row
     assert row.signal is not None
     assert row.match_key is not None

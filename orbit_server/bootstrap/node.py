@@ -201,6 +201,8 @@ def _build(ground: _Ground) -> Parts:
             transitions=limits.advance_transitions,
             pending_signals=limits.unmatched_signals,
             payload_bytes=limits.result_bytes,
+            input_bytes=limits.input_bytes,
+            output_bytes=limits.output_bytes,
         ),
     )
     authenticator = Authenticator(database, clock)

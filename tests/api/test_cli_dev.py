@@ -307,7 +307,7 @@ def test_it_says_at_most_eight_lines_and_keeps_its_profile_private(shop: Shop) -
         command, cwd=shop.folder, env=shop.environment, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        lines = []
+        lines: list[str] = []
         while not lines or "Ctrl-C" not in lines[-1]:
             line = process.stdout.readline()
             assert line, lines

@@ -62,7 +62,7 @@ def test_an_input_that_does_not_fit_starts_nothing() -> None:
 
 
 def test_an_input_that_is_too_large_starts_nothing() -> None:
-    flow = Workflow(document({"z": end()}), EngineLimits(payload_bytes=10))
+    flow = Workflow(document({"z": end()}), EngineLimits(input_bytes=10))
     refusal = flow.refuse(StartInstance(flow.id, "ns", "x" * 20, flow.seed(), flow.id))
     assert refusal.code is Code.PAYLOAD_TOO_LARGE
 
