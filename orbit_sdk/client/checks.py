@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Final, get_args
+from typing import Final
 
 from orbit_sdk.errors import Unavailable
-from orbit_sdk.protocol.workflows import EventDetail, EventPage, EventSummary, StepStateName, WorkflowState
+from orbit_sdk.protocol.timeline import EVENT_SHAPES
+from orbit_sdk.protocol.workflows import EventDetail, EventPage, EventSummary
 from orbit_sdk.values.limits import DEFAULT_LIMITS
 
 __all__ = ["check_event_detail", "check_event_page", "check_next_cursor", "check_same"]
 
 CURSOR_BYTES: Final = 1_024
-_WORKFLOW: Final = frozenset(get_args(WorkflowState))
-_STEP: Final = frozenset(get_args(StepStateName))
-_ACCEPTED: Final = frozenset({"PENDING", "REJECTED", "EXPIRED"})
-_CHANGED: Final = frozenset({"CONSUMED", "REJECTED", "EXPIRED"})
-
-# Type of event -> whose event it is, what its state is of, and which states there are.
-_SHAPES: Final = {
-    "workflow.started": ("workflow", "WORKFLOW", _WORKFLOW),
-    "workflow.advanced": ("workflow", "WORKFLOW", _WORKFLOW),
-    "workflow.controlled": ("workflow", "WORKFLOW", _WORKFLOW),
-    "workflow.recovered": ("workflow", "WORKFLOW", _WORKFLOW),
-    "workflow.blocked": ("workflow", "WORKFLOW", _WORKFLOW),
-    "workflow.stopped": ("workflow", "WORKFLOW", _WORKFLOW),
-    "workflow.step.changed": ("workflow_step", "STEP", _STEP),
-    "workflow.signal.accepted": ("workflow", "SIGNAL", _ACCEPTED),
-    "workflow.signal.changed": ("workflow_signal", "SIGNAL", _CHANGED),
-}
 
 
 def check_same(found: str, asked: str, what: str) -> None:
@@ -76,8 +60,12 @@ def check_event_detail(event: EventDetail, workflow_id: str, event_id: str) -> N
 
 def _check_event(event: EventSummary, workflow_id: str) -> None:
     check_same(event.workflow_id, workflow_id, "an event of workflow")
-    shape = _SHAPES.get(event.type)
-    if shape is None or shape[:2] != (event.aggregate_kind, event.state_scope) or event.state not in shape[2]:
+    shape = EVENT_SHAPES.get(event.type)
+    if (
+        shape is None
+        or (shape.aggregate_kind, shape.state_scope) != (event.aggregate_kind, event.state_scope)
+        or event.state not in shape.states
+    ):
         raise Unavailable(f"event {event.id} does not look like a {event.type}")
     if event.aggregate_kind == "workflow" and event.aggregate_id != workflow_id:
         raise Unavailable(f"event {event.id} is of another workflow than it says")

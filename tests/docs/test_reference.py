@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from orbit_sdk.errors import Code
+from orbit_sdk.protocol.timeline import EVENT_SHAPES
 from orbit_server.api.errors import STATUS
-from orbit_server.weave.timeline.queries import TYPES
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
@@ -28,4 +28,6 @@ def test_the_table_of_codes_gives_their_status() -> None:
 def test_the_table_of_events_gives_their_shape() -> None:
     text = (REFERENCE / "http.md").read_text()
     rows = re.findall(r"^\| `(workflow\.[a-z.]+)` \| `(\w+)` \| `(\w+)` \|$", text, re.MULTILINE)
-    assert {name: (kind, scope) for name, kind, scope in rows} == TYPES
+    assert {name: (kind, scope) for name, kind, scope in rows} == {
+        name: (shape.aggregate_kind, shape.state_scope) for name, shape in EVENT_SHAPES.items()
+    }

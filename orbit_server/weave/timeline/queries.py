@@ -12,43 +12,11 @@ from sqlalchemy import Connection, select
 
 from orbit_sdk.engine.refs import step_id
 from orbit_sdk.errors import Unavailable
+from orbit_sdk.protocol.timeline import EVENT_SHAPES
 from orbit_sdk.values.ids import Id, is_id
 from orbit_sdk.values.limits import DEFAULT_LIMITS
 from orbit_server.storage.places import Place, below
 from orbit_server.storage.tables import events, signals
-
-TYPES: dict[str, tuple[str, str]] = {
-    "workflow.started": ("workflow", "WORKFLOW"),
-    "workflow.advanced": ("workflow", "WORKFLOW"),
-    "workflow.controlled": ("workflow", "WORKFLOW"),
-    "workflow.recovered": ("workflow", "WORKFLOW"),
-    "workflow.blocked": ("workflow", "WORKFLOW"),
-    "workflow.stopped": ("workflow", "WORKFLOW"),
-    "workflow.step.changed": ("workflow_step", "STEP"),
-    "workflow.signal.accepted": ("workflow", "SIGNAL"),
-    "workflow.signal.changed": ("workflow_signal", "SIGNAL"),
-}
-"""Type -> (aggregate kind, state scope)."""
-
-STATES: dict[str, frozenset[str]] = {
-    "WORKFLOW": frozenset(
-        {"RUNNING", "WAITING", "CANCELLING", "NEEDS_REVIEW", "SUCCEEDED", "FAILED", "CANCELLED"}
-    ),
-    "STEP": frozenset(
-        {
-            "PENDING",
-            "WAITING_TASK",
-            "WAITING_SIGNAL",
-            "WAITING_TIME",
-            "COMPLETED",
-            "FAILED",
-            "SKIPPED",
-            "NEEDS_REVIEW",
-            "STOPPED",
-        }
-    ),
-    "SIGNAL": frozenset({"PENDING", "CONSUMED", "REJECTED", "EXPIRED"}),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +99,13 @@ def _checked(conn: Connection, instance_id: Id, views: list[EventView]) -> list[
 
 
 def _check_row(view: EventView, instance_id: Id) -> None:
-    shape = TYPES.get(view.type)
+    shape = EVENT_SHAPES.get(view.type)
     if shape is None:
         raise Unavailable(f"the stored event {view.id} has the unknown type {view.type!r}")
-    kind, scope = shape
+    kind, scope, states = shape
     sound = (
         (view.aggregate_kind, view.state_scope) == (kind, scope)
-        and view.state in STATES[scope]
+        and view.state in states
         and is_id(view.aggregate_id)
         and view.aggregate_revision >= 1
     )
