@@ -85,7 +85,8 @@ class Trace:
 
     def refuse(self, code: BuildCode, found: str, instead: str, place: Place | None = None) -> BuildError:
         """Remember a misuse, so that it cannot be swallowed, and give the error to raise."""
-        problem = Problem(code, found, instead, place or self.standing or caller_place())
+        standing = None if self.closed else self.standing
+        problem = Problem(code, found, instead, place or standing or caller_place())
         self.problems.append(problem)
         current = RECORDER.get()
         if isinstance(current, Trace) and current is not self:

@@ -104,10 +104,11 @@ class Workflow(Generic[In, Out]):
             raise outer.refuse(
                 "NESTED", f"{self.id} is compiled inside a workflow function", _INSTEAD_OF_NESTING
             )
+        silent = scan(self.function, WORDS)  # before the recorder: asking for a name is not yet using it
         token = RECORDER.set(trace)
         try:
             expected = self._types(trace, hints)
-            trace.problems.extend(scan(self.function, WORDS))
+            trace.problems.extend(silent)
             self._run(trace, expected)
         except BuildError as error:
             raise BuildError(_all_problems(trace, error)) from error

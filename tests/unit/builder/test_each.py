@@ -93,6 +93,17 @@ def test_a_word_that_does_not_exist_says_what_to_write(name: str) -> None:
     assert error.place.file == __file__
 
 
+def test_the_place_of_a_word_that_does_not_exist_is_where_it_is_used() -> None:
+    def body(_: Order) -> Any:
+        work("a")
+        orbit.loop(lambda: work("b"))  # type: ignore[attr-defined]
+
+    (problem,) = refused(body).problems
+    assert problem.code == "ABSENT"
+    assert problem.place is not None
+    assert problem.place.line == body.__code__.co_firstlineno + 2
+
+
 def test_other_names_are_unknown_as_everywhere() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         orbit.nothing  # noqa: B018 - what is tested

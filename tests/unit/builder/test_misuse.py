@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -446,6 +447,9 @@ def test_a_reference_is_refused_after_its_workflow_was_built() -> None:
     with pytest.raises(orbit.BuildError) as caught:
         _ = kept[0].rows
     assert caught.value.reason == "FINISHED"
+    place = caught.value.place
+    assert place is not None
+    assert "kept[0].rows" in Path(place.file).read_text().splitlines()[place.line - 1]
 
     def later(order: Order) -> Any:
         work(kept[0])
