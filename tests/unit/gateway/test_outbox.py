@@ -41,7 +41,8 @@ def settled(number: int) -> wire.Settled:
 def offer(number: int, size: int = 1) -> wire.Offer:
     item = wire.OfferItem(
         attempt_id=f"{number:032x}", task_id="b" * 32, generation=1, attempt_no=1, queue="q", handler="t",
-        handler_version=1, recovery="READ_ONLY", lease_ms=1, limit_ms=1, effect_key="e", parameters="x" * size,
+        handler_version=1, recovery="READ_ONLY", lease_ms=1, limit_ms=1, effect_key="e",
+        parameters="x" * size,
     )  # fmt: skip
     return wire.Offer(items=[item])
 
