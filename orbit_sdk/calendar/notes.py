@@ -8,7 +8,7 @@ from itertools import islice
 
 from orbit_sdk.calendar.plans import CronPlan, Gap, Repeat
 from orbit_sdk.calendar.walls import walls
-from orbit_sdk.calendar.zones import Change, Zone, year_of
+from orbit_sdk.calendar.zones import LAST_YEAR, Change, Zone, year_of
 from orbit_sdk.values.instants import Micros
 
 __all__ = ["local_text", "notes", "offset_text", "warnings"]
@@ -95,7 +95,9 @@ def _times(plan: CronPlan, span: tuple[int, int]) -> str:
 
 
 def _changes(zone: Zone, after: int, until: int) -> Iterator[Change]:
-    for year in range(year_of(after), year_of(until) + 1):
+    if until <= 0:
+        return
+    for year in range(year_of(max(after, 0)), min(year_of(until), LAST_YEAR) + 1):
         for change in zone.changes(year):
             if after < change.at <= until:
                 yield change

@@ -72,6 +72,11 @@ class Plan(Protocol):
         ...
 
 
+def _in_years(at: Micros) -> Micros:
+    """The instant, or the nearest one within the years that plans are computed in; nothing is planned outside."""
+    return min(max(at, _FIRST * _SECOND - 1), _LAST * _SECOND)
+
+
 def next_fire(plan: Plan, after: Micros) -> Micros | None:
     """The first planned instant later than `after`, or None when there is none."""
     return next(plan.fires(after), None)
@@ -94,7 +99,7 @@ class RatePlan:
             raise InvalidArgument.at("every", f"must be whole seconds, 1 to {_RATE_MAX_S}")
 
     def fires(self, after: Micros, until: Micros | None = None) -> Iterator[Micros]:
-        end = _LAST * _SECOND if until is None else until
+        after, end = _in_years(after), _in_years(_LAST * _SECOND if until is None else until)
         step = self.every_s * _SECOND
         at = self.anchor + max(0, (after - self.anchor) // step + 1) * step
         while at <= end:
@@ -103,7 +108,7 @@ class RatePlan:
 
     def count(self, after: Micros, until: Micros) -> int:
         step = self.every_s * _SECOND
-        passed, reached = ((each - self.anchor) // step + 1 for each in (after, until))
+        passed, reached = ((_in_years(each) - self.anchor) // step + 1 for each in (after, until))
         return max(0, max(0, reached) - max(0, passed))
 
 

@@ -38,6 +38,13 @@ LAST_YEAR: Final = 9000
 
 _DAY: Final = 86_400
 _EPOCH: Final = date(1970, 1, 1).toordinal()
+_CYCLE_YEARS: Final = 400
+_CYCLE: Final = 146_097 * _DAY
+"""The calendar repeats, weekdays included, after 400 years."""
+
+_RULES_ONLY: Final = 2100
+"""No zone lists changes one by one that are as late as this."""
+
 _NO_PLACES: Final = frozenset({"Factory", "localtime", "posixrules"})
 
 
@@ -139,9 +146,19 @@ def _offset(info: ZoneInfo, at: int) -> int:
     return found.days * _DAY + found.seconds
 
 
-@lru_cache(maxsize=16_384)
 def _changes(name: str, year: int) -> tuple[Change, ...]:
-    """Changes of one UTC year: the offset is looked at once a day, and closer where it moved."""
+    """Changes of one UTC year. Far ahead only rules are left, and they repeat with the calendar."""
+    cycles = max(0, (year - _RULES_ONLY) // _CYCLE_YEARS)
+    if cycles == 0:
+        return _looked_up(name, year)
+    shift = cycles * _CYCLE
+    found = _looked_up(name, year - cycles * _CYCLE_YEARS)
+    return tuple(Change(change.at + shift, change.before, change.after) for change in found)
+
+
+@lru_cache(maxsize=16_384)
+def _looked_up(name: str, year: int) -> tuple[Change, ...]:
+    """The offset is looked at once a day, and closer where it moved."""
     info = ZoneInfo(name)
     start, end = year_start(year), year_start(year + 1)
     found: list[Change] = []

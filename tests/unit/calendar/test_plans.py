@@ -18,7 +18,7 @@ from orbit_sdk.calendar.plans import (
     next_fire,
     next_fires,
 )
-from orbit_sdk.calendar.zones import load_zone, tzdata_version, zone_names
+from orbit_sdk.calendar.zones import load_zone, tzdata_version, year_start, zone_names
 from orbit_sdk.errors import InvalidArgument
 from orbit_sdk.values.instants import from_rfc3339, to_rfc3339
 from tests.unit.calendar.known import ALL, NEXT
@@ -113,6 +113,28 @@ def test_an_end_bounds_the_search() -> None:
 def test_the_last_year_is_the_end_of_all_plans() -> None:
     assert next_fire(plan("* * * * *", "UTC"), from_rfc3339("9500-01-01T00:00:00Z")) is None
     assert next_fire(RatePlan(1, 0), from_rfc3339("9500-01-01T00:00:00Z")) is None
+    assert (
+        RatePlan(1, 0).count(from_rfc3339("9500-01-01T00:00:00Z"), from_rfc3339("9600-01-01T00:00:00Z")) == 0
+    )
+
+
+def test_nothing_is_planned_before_1970() -> None:
+    early = from_rfc3339("0001-01-01T00:00:00Z")
+    assert next_fire(plan("0 0 * * *", "UTC"), early) == 0
+    assert next_fire(RatePlan(86_400, early), early) == 0
+    assert RatePlan(86_400, early).count(early, from_rfc3339("1970-01-02T00:00:00Z")) == 2
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/Santiago", "Africa/Casablanca", "Asia/Gaza"])
+@pytest.mark.parametrize("year", [2499, 2500, 2900, 8999])
+def test_changes_far_ahead_are_where_the_clock_says(zone: str, year: int) -> None:
+    place = load_zone(zone)
+    days = range(year_start(year), year_start(year + 1), 86_400)
+    moved = sum(place.offset(day) != place.offset(day + 86_400) for day in days)
+    changes = place.changes(year)
+    assert len(changes) == moved
+    for change in changes:
+        assert (place.offset(change.at - 1), place.offset(change.at)) == (change.before, change.after)
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,21 @@ def test_an_outage_shows_what_each_policy_makes_of_it(orbit: Run) -> None:
 
 
 @pytest.mark.parametrize(
+    ("after", "first"),
+    [
+        ("0001-01-01T00:00:00Z", "1970-01-01"),
+        ("9000-12-30T00:00:00Z", "9000-12-30"),
+        ("9999-12-31T23:59:59Z", None),
+    ],
+)
+def test_the_first_and_the_last_year_have_an_answer(orbit: Run, after: str, first: str | None) -> None:
+    shown = preview(orbit, "--cron", "30 2 * * *", *BERLIN, "--after", after, "--count", "1")
+    assert [fire["utc"][:10] for fire in shown["fires"]] == ([first] if first else [])
+    ever = ("--down", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z")
+    assert preview(orbit, "--every", "1s", "--after", after, "--count", "1", *ever)["down"]["next"] is None
+
+
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         (("--cron", "61 * * * *"), "cron.minute"),
