@@ -100,6 +100,17 @@ async def _found(call: Call, name: str) -> Any:
     return row
 
 
+async def _mine(call: Call) -> Any:
+    """The subscription of the path, for those who may read what it holds. Raises PermissionDenied."""
+    found = await _found(call, call.path["subscription"])
+    try:
+        queues = stored_filter(found.filter).queues
+    except (ValueError, AttributeError, TypeError):
+        queues = frozenset()  # nobody knows whose a damaged one is: for those who see every queue
+    _require_queues(call.principal, queues)
+    return found
+
+
 def _summary(row: Any) -> dict[str, Any]:
     view: dict[str, Any] = {
         "id": row.id,
@@ -130,8 +141,7 @@ def _backlog(row: Any) -> int:
 
 async def _pull(call: Call) -> Any:
     body: Pull = call.body
-    found = await _found(call, call.path["subscription"])
-    _require_queues(call.principal, stored_filter(found.filter).queues)
+    found = await _mine(call)
     taken = await _wait(call, found, body)
     row = await _found(call, call.path["subscription"])
     values = call.principal.allows("payloads:read")
@@ -209,7 +219,7 @@ def _sound(text: str) -> Any:
 
 async def _acknowledge(call: Call) -> Any:
     body: Acknowledge = call.body
-    found = await _found(call, call.path["subscription"])
+    found = await _mine(call)
     gone = await call.server.database.write(
         partial(reading.acknowledge, subscription_id=found.id, ids=body.ids), lane=found.id
     )
@@ -218,6 +228,7 @@ async def _acknowledge(call: Call) -> Any:
 
 async def _end(call: Call) -> Any:
     name = call.path["subscription"]
+    await _mine(call)
     now = await call.server.database.now()
     order = EndOrder(call.namespace_id, name, call.principal.actor, call.body.reason, call.seed().nth(0))
     await call.server.database.write(partial(managing.end, order=order, now=now), lane=call.namespace_id)

@@ -261,6 +261,28 @@ async def test_readers_see_only_queues_that_they_have_a_right_on(edge: Api) -> N
     assert (await limited.post(f"{PATH}/results/pull", {}, key=None)).code == "PERMISSION_DENIED"
 
 
+async def test_nobody_acknowledges_or_ends_what_they_may_not_read(edge: Api) -> None:
+    await subscribe(edge)
+    await submit(edge)
+    await fan_out(edge)
+    items = await pull(edge)
+    limited = await edge.with_rights(
+        Rights(("subscriptions:manage", "subscriptions:consume"), ("other",), (), ())
+    )
+    ids = {"ids": [each["id"] for each in items]}
+    refused = await limited.post(f"{PATH}/results/acknowledge", ids, key=None)
+    assert (refused.status, refused.code) == (403, "PERMISSION_DENIED")
+    refused = await limited.post(f"{PATH}/results/end", {"reason": "not mine"}, key=None)
+    assert (refused.status, refused.code) == (403, "PERMISSION_DENIED")
+    assert await acknowledge(edge, items) == len(items) == 1
+
+
+async def test_a_damaged_subscription_can_be_ended(edge: Api) -> None:
+    broken = await subscribe(edge)
+    await write(edge, update(subscriptions).where(subscriptions.c.id == broken["id"]).values(filter="["))
+    assert (await edge.post(f"{PATH}/results/end", {"reason": "damaged"}, key=None)).status == 200
+
+
 async def test_values_are_for_those_who_may_read_payloads(edge: Api) -> None:
     await subscribe(edge)
     task_id = await submit(edge)
