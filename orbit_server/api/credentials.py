@@ -42,7 +42,12 @@ async def _create(call: Call) -> Any:
         created_by=call.principal.credential_id,
         seed=call.seed(),
         key=call.command_key(
-            "credential.create", {"expires_at": expires_at, "name": body.name, "rights": rights.to_json()}
+            "credential.create",
+            {
+                "expires_at": None if expires_at is None else to_rfc3339(expires_at),
+                "name": body.name,
+                "rights": rights.to_json(),
+            },
         ),
     )
     answered = await call.server.database.committer.post(command)

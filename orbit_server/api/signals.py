@@ -12,6 +12,7 @@ from orbit_sdk.protocol.common import Page, micros_of
 from orbit_sdk.protocol.history import SignalDetail
 from orbit_sdk.protocol.workflows import SendSignal, Signal
 from orbit_sdk.values.canonical import digest
+from orbit_sdk.values.instants import to_rfc3339
 from orbit_sdk.values.json_strict import Json
 from orbit_server.api.call import Call
 from orbit_server.api.masking import masks_of, shown
@@ -41,7 +42,7 @@ async def _send_signal(call: Call) -> Any:
         "activation_id": body.activation_id,
         "body": body.body,
         "evidence": body.evidence,
-        "expires_at": expires_at,
+        "expires_at": None if expires_at is None else to_rfc3339(expires_at),
         "match": body.match,
         "parameters_version": body.parameters_version,
         "signal": body.signal,

@@ -99,7 +99,7 @@ def _meaning(body: SubmitTask, new: NewTask, run_at: int | None, labels: Json) -
         "priority": body.priority,
         "queue": body.queue,
         "recovery": body.recovery,
-        "run_at": run_at,
+        "run_at": None if run_at is None else to_rfc3339(run_at),
         "start_within_ms": body.start_within_ms,
         "total_timeout_ms": body.total_timeout_ms,
     }

@@ -30,7 +30,7 @@ from orbit_server.api.call import Call
 from orbit_server.api.errors import STATUS
 from orbit_server.api.routes import Route
 from orbit_server.api.table import ROUTES
-from tests.api.flows import TASK
+from tests.api.flows import ASKING, TASK, start, submit
 from tests.server import Api
 
 JSON = {"Content-Type": "application/json", "Idempotency-Key": "k"}
@@ -320,3 +320,21 @@ async def test_a_caller_who_goes_away_does_not_stop_what_was_submitted(edge: Api
     again = await edge.post("/v1/tasks", TASK, key="gone")
     assert again.status == 200
     assert len((await edge.get("/v1/tasks")).data["items"]) == 1
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"])
+async def test_instants_of_every_year_are_taken_and_shown_again(edge: Api, at: str) -> None:
+    task_id = await submit(edge, run_at=at)
+    for path in ("/v1/tasks", f"/v1/tasks/{task_id}", f"/v1/tasks/{task_id}/why"):
+        assert (await edge.get(path)).status == 200
+    workflow_id = await start(edge, ASKING)
+    signal = {"signal": "approval", "match": "other", "body": 1, "expires_at": at}
+    assert (await edge.post(f"/v1/workflows/{workflow_id}/signals", signal)).status == 200
+    assert (await edge.get(f"/v1/workflows/{workflow_id}/signals")).data["items"][0]["expires_at"] == at
+
+
+async def test_a_credential_may_live_for_as_long_as_there_are_years(edge: Api) -> None:
+    at = "9999-12-31T23:59:59.999999Z"
+    made = await edge.post("/v1/credentials", {"name": "ever", "permissions": [], "expires_at": at})
+    assert made.status == 200, made.body
+    assert (await edge.get("/v1/credentials")).data["items"][0]["expires_at"] == at
