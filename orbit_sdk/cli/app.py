@@ -6,7 +6,7 @@ command, its object a Typer application.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any, Final
@@ -119,7 +119,7 @@ class Commands(TyperGroup):
 
 
 @contextmanager
-def _wrong_use(ctx: Any) -> Iterator[None]:
+def _wrong_use(ctx: Any) -> Generator[None]:
     """Programs are told in JSON; to people the library speaks itself."""
     try:
         yield

@@ -199,9 +199,10 @@ def _merged(known: Limits | None, said: dict[str, str | None], burst: int | None
     if said["rate"] is not None:
         body["rate"] = None if said["rate"] == NONE else _rate(said["rate"])
     if burst is not None:
-        if body.get("rate") is None:
+        set_now = body.get("rate")
+        if set_now is None:
             raise InvalidArgument.at("--burst", "needs a rate")
-        body["rate"]["burst"] = burst
+        set_now["burst"] = burst
     return {key: value for key, value in body.items() if value is not None}
 
 

@@ -7,10 +7,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 from orbit_sdk.errors import NotFound
+from orbit_sdk.values.instants import to_rfc3339
 from orbit_server.api.call import Call
 from orbit_server.pulse.tasks.queries import get_task
 from orbit_server.pulse.tasks.records import Task
-from orbit_server.pulse.why.explain import Condition, Explanation, explain, text_of
+from orbit_server.pulse.why.explain import Condition, Explanation, explain
 from orbit_server.pulse.why.facts import Facts, read_facts
 
 
@@ -39,14 +40,14 @@ def _view(task: Task, found: Explanation) -> dict[str, Any]:
     if found.next is not None:
         view["next"] = {"message": found.next.message}
         if found.next.at is not None:
-            view["next"]["at"] = text_of(found.next.at)
+            view["next"]["at"] = to_rfc3339(found.next.at)
     return view
 
 
 def _condition(one: Condition) -> dict[str, Any]:
     view: dict[str, Any] = {"code": one.code, "message": one.message, "tasks": list(one.tasks)}
     if one.since is not None:
-        view["since"] = text_of(one.since)
+        view["since"] = to_rfc3339(one.since)
     if one.until is not None:
-        view["until"] = text_of(one.until)
+        view["until"] = to_rfc3339(one.until)
     return view

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from orbit_sdk.values.ids import Id
-from orbit_sdk.values.instants import to_rfc3339
 from orbit_server.pulse.queues.queries import Paused
 from orbit_server.pulse.tasks.decide.move import last_start_of
 from orbit_server.pulse.tasks.keys.decide import UNCLAIMED_US
@@ -223,8 +222,3 @@ def _next(facts: Facts, conditions: tuple[Condition, ...]) -> Next | None:
     if "LIMIT" in codes and not stuck:
         coming.append(Next("it takes its turn when a running task ends"))
     return min(coming, key=lambda one: one.at or facts.now + 10**15, default=None)
-
-
-def text_of(at: int | None) -> str | None:
-    """An instant as the interface writes it."""
-    return None if at is None else to_rfc3339(at)
