@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -125,7 +125,6 @@ def run_migrate(database: Database = None, json: Json = False) -> None:
         Output().line(f"the schema was {before.value}, and is {after.value}")
 
 
-Preset = Literal["worker", "client", "operator", "everything"]
 _PRESETS: Final[dict[str, tuple[str, ...]]] = {
     "worker": ("workers:connect",),
     "client": (

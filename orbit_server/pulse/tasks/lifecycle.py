@@ -139,10 +139,6 @@ class Said(StrEnum):
     TIMED_OUT = "TIMED_OUT"
 
 
-REPORTABLE = frozenset(Said) - {Said.NOT_STARTED, Said.NOT_DELIVERED, Said.LEASE_LOST, Said.TIMED_OUT}
-VERIFY_ANSWERS = frozenset({Said.HAPPENED, Said.CANNOT_HAPPEN_ANY_MORE, Said.CANNOT_TELL})
-
-
 class ReviewClass(StrEnum):
     """Why a person is asked about a task."""
 

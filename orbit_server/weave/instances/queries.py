@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from orbit_sdk.engine.refs import parse_ref
 from orbit_sdk.values.ids import Id
@@ -137,13 +137,6 @@ def step_facts(conn: Connection, row: StepRow) -> StepFacts:
         _value(conn, row.result_ref, failure=False),
         _value(conn, row.failure_ref, failure=True),
     )
-
-
-def count_by_state(conn: Connection, namespace_id: Id) -> dict[str, int]:
-    """How many instances are in each state."""
-    c = instances.c
-    query = select(c.state, func.count()).where(c.namespace_id == namespace_id).group_by(c.state)
-    return {row[0]: row[1] for row in conn.execute(query)}
 
 
 def _task_states(conn: Connection, ids: Sequence[Id]) -> dict[Id, str]:
