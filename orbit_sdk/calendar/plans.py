@@ -73,7 +73,7 @@ class Plan(Protocol):
 
 
 def _in_years(at: Micros) -> Micros:
-    """The instant, or the nearest one within the years that plans are computed in; nothing is planned outside."""
+    """The instant, or the nearest one within the years that plans are computed in."""
     return min(max(at, _FIRST * _SECOND - 1), _LAST * _SECOND)
 
 

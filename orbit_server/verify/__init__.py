@@ -1,4 +1,4 @@
-"""What must be impossible, looked for in a real database: nine rules, each a few queries over stored rows.
+"""What must be impossible, looked for in a real database: ten rules, each a few queries over stored rows.
 
     with snapshot(url) as conn:
         found = violations(conn)

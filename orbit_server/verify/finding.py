@@ -14,7 +14,7 @@ MOST: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One violation: which of the nine rules, about what (a table's word for it and its id), and how."""
+    """One violation: which of the ten rules, about what (a table's word for it and its id), and how."""
 
     rule: int
     kind: str

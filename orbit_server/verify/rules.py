@@ -1,4 +1,4 @@
-"""The nine rules, in the order and words of the documentation."""
+"""The ten rules, in the order and words of the documentation."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from orbit_server.verify.finding import Finding, Look, Probe
 from orbit_server.verify.leases import ONE_LEASE, PERMITS
 from orbit_server.verify.moving import MOVING, facts_and_summaries
 from orbit_server.verify.once import FINAL, ONCE
+from orbit_server.verify.planned import fired_twice, not_accounted, recorded_twice
 from orbit_server.verify.stored import TRACED, WHOLE
 
 
@@ -44,6 +45,12 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(7, "an effect repeated, or denied, without a decision", EFFECTS),
     Rule(8, "something unfinished that waits for nothing", MOVING, (facts_and_summaries,)),
     Rule(9, "a change without its trace, or an event of a revision that never was", TRACED),
+    Rule(
+        10,
+        "a planned instant that ran twice, or that nobody accounted for",
+        (),
+        (fired_twice, recorded_twice, not_accounted),
+    ),
 )
 
 

@@ -21,7 +21,7 @@ async def test_a_sound_database_is_found_sound_and_a_damaged_one_is_not(migrated
     orbit = CliRunner()
     sound = orbit.invoke(app, ["verify", "--database", migrated_sqlite_url])
     assert sound.exit_code == ExitCode.GOOD, sound.output
-    assert sound.output.count(": none") == 9
+    assert sound.output.count(": none") == 10
     path = Path(migrated_sqlite_url.removeprefix("sqlite:///"))
     with sqlite3.connect(path) as conn:
         conn.execute("UPDATE instances SET state = 'WAITING', ended_at = NULL")

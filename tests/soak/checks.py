@@ -21,7 +21,7 @@ WARM, LONG = 30.0, 120.0
 
 
 def wrong_now(site: Site, books: Sequence[Books]) -> list[str]:
-    """The nine rules, the clients' books against the database, and effects against recovery levels."""
+    """The ten rules, the clients' books against the database, and effects against recovery levels."""
     found = [line for book in books for line in book.wrong]
     found += wrongs_of_effects(site.ledger)
     # Books first: what is written down afterwards may be newer than the snapshot.
