@@ -73,3 +73,17 @@ def test_patterns_that_could_run_for_ever_or_mean_nothing_are_refused(pattern: s
 
 def test_a_pattern_that_makes_other_engines_hang_is_answered_at_once() -> None:
     assert not compile_pattern("^(a+)+$")("a" * 50_000 + "b")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["a{5000}b", "(?:a{100}){100}b", "([ab]{40}c){1,40}", "(a{10}){10,}{11}", "[]x]{1001}", "\\d{1001}"],
+)
+def test_counts_that_would_make_a_pattern_slow_are_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="more than 1000 parts"):
+        compile_pattern(pattern)
+
+
+@pytest.mark.parametrize("pattern", [".{1,900}", "[{9999}]", "a\\{9999}", "\\p{L}{60}", "([a-z]{30}-){30}"])
+def test_other_counts_are_taken(pattern: str) -> None:
+    compile_pattern(pattern)
