@@ -32,7 +32,7 @@ Database = Annotated[
     typer.Option(
         "--database",
         metavar="URL",
-        help="sqlite:///path, or mysql://user:password@host:port/name.  [env: ORBIT_DATABASE]",
+        help="sqlite:///path, or mysql://user:password@host:port/name; else ORBIT_DATABASE.",
     ),
 ]
 
@@ -43,8 +43,8 @@ Database = Annotated[
 )
 def run_server(
     database: Database = None,
-    host: Annotated[str | None, typer.Option("--host", help="Where to listen.  [default: 127.0.0.1]")] = None,
-    port: Annotated[int | None, typer.Option("--port", help="0 takes a free one.  [default: 7400]")] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Where to listen; else 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="0 takes a free one; else 7400.")] = None,
     certfile: Annotated[
         str | None, typer.Option("--certfile", metavar="FILE", help="TLS certificate.")
     ] = None,
@@ -59,7 +59,7 @@ def run_server(
         str | None, typer.Option("--lease", metavar="30s", help="How long an attempt may be silent.")
     ] = None,
     log_level: Annotated[
-        str | None, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.  [default: INFO]")
+        str | None, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR; else INFO.")
     ] = None,
     access_log: Annotated[bool | None, typer.Option("--access-log", help="Log every request.")] = None,
     migrating: Annotated[

@@ -137,7 +137,7 @@ def _missing(name: str, error: ImportError) -> typer.Typer:
         Output().note(said, "red")
         raise typer.Exit(ExitCode.WRONG_USE)
 
-    missing.__doc__ = "Not installed: pip install 'orbit-sdk[server]'."
+    missing.__doc__ = "Not installed: it comes with the extra `server` of orbit-sdk."
     return solo(name, missing)
 
 

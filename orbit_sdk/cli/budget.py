@@ -39,7 +39,7 @@ def budget(
         typer.Option(
             "--against",
             metavar="FILE",
-            help="The agreed figures; growth is a finding. Otherwise the `budget` of [tool.orbit].",
+            help="The agreed figures; growth is a finding. Otherwise the `budget` under `tool.orbit`.",
             show_default=False,
         ),
     ] = None,

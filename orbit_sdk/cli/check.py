@@ -34,7 +34,7 @@ SomeTargets = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="TARGET…",
-        help=f"{_HELP} Without any, the `paths` of [tool.orbit] in pyproject.toml.",
+        help=f"{_HELP} Without any, the `paths` under `tool.orbit` in pyproject.toml.",
         show_default=False,
     ),
 ]

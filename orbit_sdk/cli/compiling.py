@@ -21,13 +21,13 @@ __all__ = ["compile_", "load_or_leave"]
 @command(
     "orbit compile app.py                     # to standard output",
     "orbit compile app.py --output build/     # one file per workflow",
-    "orbit compile --all                      # everything that [tool.orbit] names",
+    "orbit compile --all                      # everything that tool.orbit names",
     "orbit compile --all --check              # in CI: are the committed files current?",
 )
 def compile_(
     targets: SomeTargets = None,
     all_: Annotated[
-        bool, typer.Option("--all", help="All `paths` of [tool.orbit] in pyproject.toml.")
+        bool, typer.Option("--all", help="All `paths` under `tool.orbit` in pyproject.toml.")
     ] = False,
     output: Annotated[
         Path | None,
@@ -35,7 +35,7 @@ def compile_(
             "--output",
             "-o",
             metavar="FOLDER",
-            help="Write one file per workflow here; with --all, the `output` of [tool.orbit] without it.",
+            help="Write one file per workflow here; with --all, the `output` under `tool.orbit` without it.",
             show_default=False,
         ),
     ] = None,

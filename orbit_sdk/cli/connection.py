@@ -27,11 +27,13 @@ _AWAY = "the server cannot be reached"
 
 Url = Annotated[
     str | None,
-    typer.Option("--url", metavar="URL", help="Address of the server.  [env: ORBIT_URL, or the profile]"),
+    typer.Option(
+        "--url", metavar="URL", help="Address of the server; else ORBIT_URL, or that of the profile."
+    ),
 ]
 Token = Annotated[
     str | None,
-    typer.Option("--token", metavar="TOKEN", help="Its token.  [env: ORBIT_TOKEN, or the profile]"),
+    typer.Option("--token", metavar="TOKEN", help="Its token; else ORBIT_TOKEN, or that of the profile."),
 ]
 WorkflowId = Annotated[
     str, typer.Argument(metavar="WORKFLOW", help="A workflow id, or key:<business key>.", show_default=False)

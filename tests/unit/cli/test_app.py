@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+from rich.text import Text
+from typer.main import get_command
 
-from orbit_sdk.cli.app import COMMANDS, ENTRY_POINTS, plugins
+from orbit_sdk.cli.app import COMMANDS, ENTRY_POINTS, app, plugins
 from orbit_sdk.cli.output import ExitCode, Output, styled
 from orbit_sdk.cli.profile import Profile, write_profile
 from orbit_sdk.errors import Conflict, Detail, Unavailable
@@ -48,6 +51,19 @@ def test_every_command_has_help_with_examples_and_json(orbit: Run, words: tuple[
     assert "--json" in result.output
     assert "Examples:" in result.output
     assert f"orbit {' '.join(words)}" in result.output
+
+
+@pytest.mark.parametrize("words", every_command(), ids=" ".join)
+def test_no_help_text_loses_a_word_in_brackets(words: tuple[str, ...]) -> None:
+    """Square brackets are markup where help is shown: what stands in them would vanish."""
+    command: Any = get_command(app)
+    with typer.Context(command, info_name="orbit") as ctx:
+        command = command.get_command(ctx, words[0])
+    for word in words[1:]:
+        command = command.commands[word]
+    for help_ in (command.help, *(each.help for each in command.params)):
+        text = (help_ or "").replace("\b", "")
+        assert Text.from_markup(text).plain == text
 
 
 def test_help_lists_every_command(orbit: Run) -> None:
