@@ -67,7 +67,11 @@ def side_of(source: Source) -> dict[str, Place] | None:
 
 
 def _is_of(source: Source, found: Finding) -> bool:
-    return found.file is not None and Path(source.origin).resolve() == Path(found.file).resolve()
+    if found.file is None:
+        return False
+    # The origin of a module is its name, so its file is asked of the function.
+    written = source.origin if source.workflow is None else source.workflow.function.__code__.co_filename
+    return Path(written).resolve() == Path(found.file).resolve()
 
 
 def _weighed(findings: tuple[Finding, ...], config: Config) -> Iterator[Finding]:

@@ -155,6 +155,18 @@ def test_an_ignore_without_a_reason_or_use_is_a_warning_itself(orbit: Run, folde
     assert codes(orbit("check", "app.py", "--json")) == ["POLL_ROUNDS_UNEVEN", "IGNORE_UNUSED"]
 
 
+def test_what_an_ignore_in_a_module_lacks_is_told_with_its_own_workflow(orbit: Run, folder: Path) -> None:
+    other = UNEVEN.format(head="", line="  # orbit: ignore[POLL_ROUNDS_UNEVEN] five rounds are enough here")
+    write(
+        folder,
+        app=other.replace("jobs.polled", "jobs.first"),
+        later=UNEVEN.format(head="", line="  # orbit: ignore[POLL_ROUNDS_UNEVEN]"),
+    )
+    told = json.loads(orbit("check", "app.py", "later", "--json").stdout)["workflows"]
+    found = {each["id"]: [one["code"] for one in each["findings"]] for each in told}
+    assert found == {"jobs.first": [], "jobs.polled": ["IGNORE_REASONLESS"]}
+
+
 def test_an_error_cannot_be_ignored(orbit: Run, folder: Path) -> None:
     write(
         folder, app=MISSPELT.replace("Order) -> Payment:", "Order) -> Payment:  # orbit: ignore[NO_FIELD] x")
