@@ -18,6 +18,8 @@ WHOLE: Final = (
           AND NOT EXISTS (SELECT 1 FROM signals s WHERE s.id = k.subject_id)
           AND NOT EXISTS (SELECT 1 FROM definitions d WHERE d.id = k.subject_id)
           AND NOT EXISTS (SELECT 1 FROM credentials c WHERE c.id = k.subject_id)
+          AND NOT EXISTS (SELECT 1 FROM schedules h WHERE h.id = k.subject_id)
+          AND NOT EXISTS (SELECT 1 FROM schedule_fires f WHERE f.id = k.subject_id)
         """,
     ),
     Probe(

@@ -31,6 +31,7 @@ from orbit_server.storage.tables import (
     schedules,
     tasks,
 )
+from orbit_server.verify import snapshot, violations
 from tests.databases import MariaDb
 from tests.server import ServerProcess, new_token, until
 
@@ -185,6 +186,8 @@ async def test_no_planned_instant_is_lost_or_doubled_while_servers_and_the_datab
         await asyncio.sleep(1)
     wrong, states, total = await account(url)
     assert not wrong, wrong[:20]
+    with snapshot(url) as conn:
+        assert violations(conn) == []
     assert total > 50
     assert states["STARTED"] > 0
     print(f"{total} planned instants: {dict(states)}")
