@@ -154,9 +154,7 @@ async def account(url: str) -> tuple[list[str], Counter[str], int]:
             if record.schedule_id == schedule.id:
                 span = range(record.first_at, record.last_at + 1, step)
                 if len(span) != record.missed:
-                    wrong.append(
-                        f"{schedule.name}: a record counts {record._mapping['count']}, its range {len(span)}"
-                    )
+                    wrong.append(f"{schedule.name}: a record counts {record.missed}, its range {len(span)}")
                 found.update(span)
         wrong += [f"{schedule.name}: {to_rfc3339(at)} is missing" for at in expected if not found[at]]
         wrong += [f"{schedule.name}: {to_rfc3339(at)} twice" for at, times in found.items() if times > 1]
