@@ -120,6 +120,8 @@ def express_freely(trace: Trace, value: object, where: str) -> tuple[Expr, Schem
 def literal(trace: Trace, value: object, target: Target, where: str) -> Json:
     """The JSON of a literal, judged by its declared type."""
     problem = _not_json(value, where)
+    if problem is None and target.annotation is Any and _changes(value):
+        problem = (f"{where}: {value!r} would arrive as text: the declared type is Any", "declare its type")
     if problem is not None:
         shown = isinstance(value, str) and shown_reference(value) is not None
         raise trace.refuse("TEXT" if shown else "LITERAL", *problem)
@@ -276,7 +278,15 @@ def _not_json(value: object, where: str) -> tuple[str, str] | None:
             return _without_form(value, where)
 
 
+_CHANGED = (Decimal, date, timedelta)
+"""What JSON carries as a text, which only a declared type turns back."""
 _CARRIED = (str, int, float, type(None), Decimal, date, timedelta, Enum, BaseModel)
+
+
+def _changes(value: object) -> bool:
+    """Whether a value, or something inside it, becomes a text on the way."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, _CHANGED) or any(map(_changes, inside))
 
 
 def _without_form(value: object, where: str) -> tuple[str, str] | None:

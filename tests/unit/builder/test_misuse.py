@@ -226,6 +226,8 @@ MISUSES: list[tuple[str, Callable[[Order], Any]]] = [
     ("LITERAL", lambda _: everything(tags=("a",))),
     ("LITERAL", lambda _: everything(tags={"a"})),
     ("LITERAL", lambda _: everything(anything=b"a")),
+    ("LITERAL", lambda _: everything(anything=Decimal("1.5"))),
+    ("LITERAL", lambda _: everything(anything={"a": [datetime(2026, 1, 1, tzinfo=UTC)]})),
     ("LITERAL", lambda _: everything(anything=[{"a": (1, 2)}])),
     ("LITERAL", lambda _: everything(anything=object())),
     ("LITERAL", lambda _: everything(anything={1: 2})),
