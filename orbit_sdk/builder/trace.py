@@ -140,6 +140,9 @@ class Trace:
         """Put a made node behind everything that is open here."""
         scope = self.scope
         if not scope.open:
+            raised = [one for one in self.problems if one.code == "ARM_RAISED"]
+            if raised:  # what stands behind a half declared arm is no fault of its own
+                raise BuildError(raised)
             raise self.refuse(
                 "AFTER_FAIL",
                 f"{draft.key} comes after orbit.fail(): nothing leads there",

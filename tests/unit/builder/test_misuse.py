@@ -398,7 +398,9 @@ def test_an_error_inside_an_arm_that_is_caught_outside_spoils_the_build() -> Non
         except ValueError:
             return None
 
-    assert refused(body).reason == "ARM_RAISED"
+    error = refused(body)
+    assert error.reason == "ARM_RAISED"
+    assert "AFTER_FAIL" not in {one.code for one in error.problems}
 
 
 def test_an_author_s_own_error_is_passed_on() -> None:
