@@ -36,7 +36,7 @@ async def test_activations_and_rounds_show_what_each_was_given(api: Api) -> None
     (only,) = (await api.get(f"{path}/rounds")).data["items"]
     assert (only["task_id"], only["task_state"]) == (activation["task_id"], "READY")
     assert (await api.get(f"/v1/workflows/{workflow_id}/steps/nope/rounds")).code == "NOT_FOUND"
-    assert (await api.get(f"/v1/workflows/{'0' * 32}/steps/work/rounds")).code == "NOT_FOUND"
+    assert (await api.get(f"/v1/workflows/{'0' * 32}/steps/{'work'}/rounds")).code == "NOT_FOUND"
     masked = await api.with_rights(
         replace(EVERYTHING, permissions=tuple(sorted(PERMISSIONS - {"payloads:read"})))
     )

@@ -36,7 +36,7 @@ async def test_a_restart_takes_the_input_and_names_its_origin(api: Api) -> None:
     made = (await restart(api, origin, "NEW")).data
     found = (await api.get(f"/v1/workflows/{made['id']}")).data
     assert (found["input"], found["business_key"]) == ({"n": 1}, "order 7")
-    (activation,) = (await api.get(f"/v1/workflows/{made['id']}/steps/work/activations")).data["items"]
+    (activation,) = (await api.get(f"/v1/workflows/{made['id']}/steps/{'work'}/activations")).data["items"]
     assert activation["parameters"]["value"] == {"workflow_id": origin, "effects": "NEW"}
     other = (await restart(api, origin, "NEW", input=None)).data
     assert (await api.get(f"/v1/workflows/{other['id']}")).data["input"] is None
