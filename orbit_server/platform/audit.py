@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from orbit_sdk.values.ids import Id
+from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.storage import tables
 from orbit_server.storage.kinds import LockOrder, RowKind
+
+_AUDIT_PLACE: Final = 1_000_000
+"""Behind every id that a decision makes from the same seed."""
+
+
+def audit_id_of(seed: IdSeed) -> Id:
+    """The id of the one audit row of a command with this seed."""
+    return seed.nth(_AUDIT_PLACE)
 
 
 @dataclass(frozen=True, slots=True)

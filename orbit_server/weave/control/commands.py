@@ -11,7 +11,7 @@ from orbit_sdk.engine.decision import Decision
 from orbit_sdk.values.canonical import digest
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.json_strict import Json
-from orbit_server.platform.audit import AUDIT, AuditRow
+from orbit_server.platform.audit import AUDIT, AuditRow, audit_id_of
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Outcome, Refused
 from orbit_server.storage.commands import Missing as MissingRows
@@ -89,15 +89,8 @@ class ControlWorkflow:
         answer = self.consider(book)
         if isinstance(answer, Refused | MissingRows):
             return answer
-        audit_id = self.seed.nth(1_000_000)
-        head = apply_decision(
-            book,
-            answer,
-            before=row,
-            definition_key=row.definition_key,
-            parameters_version=row.parameters_version,
-            audit_id=audit_id,
-        )
+        audit_id = audit_id_of(self.seed)
+        head = apply_decision(book, answer, before=row, audit_id=audit_id)
         book.insert(AUDIT, self._audit(audit_id, row, head, book.now))
         return Done(self._shown(head, answer), subject_id=row.id)
 

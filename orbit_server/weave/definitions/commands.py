@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from orbit_sdk.errors import Conflict, Detail, FailedPrecondition, NotFound
 from orbit_sdk.values.canonical import digest
 from orbit_sdk.values.ids import Id, IdSeed
-from orbit_sdk.values.json_strict import Json
 from orbit_server.platform.audit import AUDIT, AuditRow
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Keyless, Needs, Outcome, Refused
@@ -72,7 +72,10 @@ class PublishDefinition(Keyless):
             book.insert(DOCUMENTS, DocumentRow(row_id, self.document, self.side_table, self.queues))
         pointer = self._pointed(book, pointer)
         if created:
-            book.insert(AUDIT, self._audit("definition.published", row_id, book.now, 0))
+            published = _audit(
+                self, "definition.published", row_id, book.now, after_digest=self.document_digest
+            )
+            book.insert(AUDIT, published)
         return Done(Published(row, pointer.current_version, created))
 
     def _conflict(self, pointer: PointerRow | None) -> Conflict:
@@ -110,20 +113,17 @@ class PublishDefinition(Keyless):
         after = replace(after, revision=pointer.revision + 1)
         book.change(POINTERS, pointer, after)
         if after.current_version != pointer.current_version:
-            book.insert(AUDIT, self._audit("definition.current", after.id, book.now, 1))
+            moved = _audit(
+                self,
+                "definition.current",
+                after.id,
+                book.now,
+                place=1,
+                before_digest=digest({"current_version": pointer.current_version}),
+                after_digest=digest({"current_version": after.current_version}),
+            )
+            book.insert(AUDIT, moved)
         return after
-
-    def _audit(self, action: str, subject_id: Id, now: int, n: int) -> AuditRow:
-        return AuditRow(
-            id=self.seed.nth(n),
-            namespace_id=self.namespace_id,
-            at=now,
-            actor=self.actor,
-            action=action,
-            subject_kind="definition",
-            subject_id=subject_id,
-            after_digest=self.document_digest,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,22 +157,16 @@ class SetCurrentVersion(Keyless):
         if pointer.current_version != self.version:
             after = replace(pointer, current_version=self.version, revision=pointer.revision + 1)
             book.change(POINTERS, pointer, after)
-            before: Json = {"current_version": pointer.current_version}
-            book.insert(
-                AUDIT,
-                AuditRow(
-                    id=self.seed.nth(0),
-                    namespace_id=self.namespace_id,
-                    at=book.now,
-                    actor=self.actor,
-                    action="definition.current",
-                    subject_kind="definition",
-                    subject_id=pointer.id,
-                    reason=self.reason,
-                    before_digest=digest(before),
-                    after_digest=digest({"current_version": self.version}),
-                ),
+            audited = _audit(
+                self,
+                "definition.current",
+                pointer.id,
+                book.now,
+                reason=self.reason,
+                before_digest=digest({"current_version": pointer.current_version}),
+                after_digest=digest({"current_version": self.version}),
             )
+            book.insert(AUDIT, audited)
         return Done(Published(row, self.version, created=False))
 
 
@@ -213,17 +207,27 @@ class RetireVersion(Keyless):
             )
         if row.retired_at is None:
             row = book.change(DEFINITIONS, row, replace(row, retired_at=book.now, revision=row.revision + 1))
-            book.insert(
-                AUDIT,
-                AuditRow(
-                    id=self.seed.nth(0),
-                    namespace_id=self.namespace_id,
-                    at=book.now,
-                    actor=self.actor,
-                    action="definition.retired",
-                    subject_kind="definition",
-                    subject_id=row.id,
-                    reason=self.reason,
-                ),
-            )
+            book.insert(AUDIT, _audit(self, "definition.retired", row.id, book.now, reason=self.reason))
         return Done(Published(row, pointer.current_version, created=False))
+
+
+def _audit(
+    command: PublishDefinition | SetCurrentVersion | RetireVersion,
+    action: str,
+    subject_id: Id,
+    now: int,
+    *,
+    place: int = 0,
+    **more: Any,
+) -> AuditRow:
+    """What a command did to a version or a pointer. `place`: of its id in the seed of the command."""
+    return AuditRow(
+        id=command.seed.nth(place),
+        namespace_id=command.namespace_id,
+        at=now,
+        actor=command.actor,
+        action=action,
+        subject_kind="definition",
+        subject_id=subject_id,
+        **more,
+    )

@@ -11,16 +11,14 @@ from orbit_server.pulse.ids import inbox_id_of
 from orbit_server.pulse.tasks import operations
 from orbit_server.pulse.tasks.rows import INBOX, TASK_RESULTS, TASKS
 from orbit_server.storage.book import Book
-from orbit_server.storage.commands import Done, Keyless, Needs, Outcome, Refused
-from orbit_server.storage.commands import Missing as MissingRows
-from orbit_server.weave.state.apply import apply_decision
+from orbit_server.storage.commands import Done, Keyless, Needs, Outcome
 from orbit_server.weave.state.rows import CLOSED_STEPS, INSTANCES, STEPS
 from orbit_server.weave.state.running import (
     Weave,
     advance_needs,
     base_needs,
-    engine_outcome,
     merged,
+    move,
     report_of,
     signal_needs,
     task_needs,
@@ -95,18 +93,10 @@ class ConsumeReport(Keyless):
             operations.mark_inbox(book, inbox_id, "STALE")
             return Done(answer=False)
         order = ApplyReport(report_of(book, task), self.seed)
-        answer = engine_outcome(book, self.weave, row, order)
-        if isinstance(answer, Refused | MissingRows):
-            return answer
-        apply_decision(
-            book,
-            answer,
-            before=row,
-            definition_key=row.definition_key,
-            parameters_version=row.parameters_version,
-        )
-        operations.mark_inbox(book, inbox_id, "APPLIED" if answer.applied else "STALE")
-        return Done(answer.applied)
+        outcome = move(book, self.weave, row, order)
+        if isinstance(outcome, Done):
+            operations.mark_inbox(book, inbox_id, "APPLIED" if outcome.answer else "STALE")
+        return outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +130,8 @@ class BlockOnError(Keyless):
         if row is None or inbox is None or inbox.state != "PENDING":
             return Done(answer=False)
         order = ReportEngineError(self.activation_id, self.message, self.seed)
-        answer = engine_outcome(book, self.weave, row, order)
-        if isinstance(answer, Refused | MissingRows):
-            return answer
-        apply_decision(
-            book,
-            answer,
-            before=row,
-            definition_key=row.definition_key,
-            parameters_version=row.parameters_version,
-        )
-        operations.mark_inbox(book, self.inbox_id, "ERROR")
-        return Done(answer=True)
+        outcome = move(book, self.weave, row, order)
+        if isinstance(outcome, Done):
+            operations.mark_inbox(book, self.inbox_id, "ERROR")
+            return Done(answer=True)
+        return outcome

@@ -12,7 +12,7 @@ from orbit_sdk.errors import Detail, FailedPrecondition
 from orbit_sdk.values.canonical import digest
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.json_strict import Json
-from orbit_server.platform.audit import AUDIT, AuditRow
+from orbit_server.platform.audit import AUDIT, AuditRow, audit_id_of
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Outcome
 from orbit_server.weave.definitions.rows import DEFINITIONS, definition_key
@@ -111,7 +111,7 @@ class RestartWorkflow:
 
     def _audit(self, origin: InstanceRow, made: Mapping[str, Json], now: int) -> AuditRow:
         return AuditRow(
-            id=self.seed.nth(1_000_000),
+            id=audit_id_of(self.seed),
             namespace_id=self.namespace_id,
             at=now,
             actor=self.started_by,

@@ -19,7 +19,7 @@ from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Outcome, Refused
 from orbit_server.weave.definitions.catalog import Compiled
 from orbit_server.weave.definitions.rows import DEFINITIONS, POINTER_READS, definition_key, pointer_key
-from orbit_server.weave.state.apply import apply_decision
+from orbit_server.weave.state.apply import apply_start
 from orbit_server.weave.state.rows import INPUTS, InstanceInput
 from orbit_server.weave.state.running import Weave
 from orbit_server.weave.state.views import summary_of
@@ -87,12 +87,8 @@ class StartWorkflow:
         if isinstance(answer, Missing):
             raise Internal(f"a start needs facts that do not exist: {sorted(map(str, answer.facts))}")
         text = canonical_json(self.input)
-        head = apply_decision(
-            book,
-            answer,
-            before=None,
-            definition_key=compiled.key,
-            parameters_version=self.parameters_version,
+        head = apply_start(
+            book, answer, definition_key=compiled.key, parameters_version=self.parameters_version
         )
         book.insert(
             INPUTS,

@@ -8,17 +8,15 @@ from orbit_sdk.engine.commands import Advance, ReportEngineError, TimePassed
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.pulse.tasks.rows import TASKS
 from orbit_server.storage.book import Book
-from orbit_server.storage.commands import Done, Keyless, Needs, Outcome, Refused
-from orbit_server.storage.commands import Missing as MissingRows
-from orbit_server.weave.state.apply import apply_decision
-from orbit_server.weave.state.rows import INSTANCES, InstanceRow
+from orbit_server.storage.commands import Done, Keyless, Needs, Outcome
+from orbit_server.weave.state.rows import INSTANCES
 from orbit_server.weave.state.running import (
     Weave,
     advance_needs,
     base_needs,
-    engine_outcome,
     live_steps,
     merged,
+    move,
     report_of,
     signal_needs,
     task_needs,
@@ -66,7 +64,7 @@ class StepDue(Keyless):
         if step.task_id is not None:
             task = book.get(TASKS, step.task_id)
             report = None if task is None else report_of(book, task)
-        return _decided(book, self.weave, row, TimePassed(self.activation_id, self.seed, report))
+        return move(book, self.weave, row, TimePassed(self.activation_id, self.seed, report))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ class ContinueAdvance(Keyless):
         row = book.get(INSTANCES, self.instance_id)
         if row is None or row.advance_due_at is None:
             return Done(answer=False)
-        return _decided(book, self.weave, row, Advance(self.seed))
+        return move(book, self.weave, row, Advance(self.seed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,20 +126,4 @@ class BlockStep(Keyless):
         if row is None:
             return Done(answer=False)
         order = ReportEngineError(self.activation_id or "", self.message, self.seed)
-        return _decided(book, self.weave, row, order)
-
-
-def _decided(
-    book: Book, weave: Weave, row: InstanceRow, order: TimePassed | Advance | ReportEngineError
-) -> Outcome[bool]:
-    answer = engine_outcome(book, weave, row, order)
-    if isinstance(answer, Refused | MissingRows):
-        return answer
-    apply_decision(
-        book,
-        answer,
-        before=row,
-        definition_key=row.definition_key,
-        parameters_version=row.parameters_version,
-    )
-    return Done(answer.applied)
+        return move(book, self.weave, row, order)

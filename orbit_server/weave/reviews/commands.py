@@ -14,7 +14,7 @@ from orbit_sdk.errors import Detail, FailedPrecondition, InvalidArgument, NotFou
 from orbit_sdk.values.canonical import digest
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.json_strict import Json
-from orbit_server.platform.audit import AUDIT, AuditRow
+from orbit_server.platform.audit import AUDIT, AuditRow, audit_id_of
 from orbit_server.pulse.tasks.rows import TASKS
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Outcome, Refused
@@ -96,15 +96,8 @@ class ResolveStep:
             return answer
         row = head_of(book, self.instance_id, self.namespace_id)
         step = live_steps(book, row.id)[self.step_key]
-        audit_id = self.seed.nth(1_000_000)
-        head = apply_decision(
-            book,
-            answer,
-            before=row,
-            definition_key=row.definition_key,
-            parameters_version=row.parameters_version,
-            audit_id=audit_id,
-        )
+        audit_id = audit_id_of(self.seed)
+        head = apply_decision(book, answer, before=row, audit_id=audit_id)
         book.insert(
             AUDIT,
             AuditRow(

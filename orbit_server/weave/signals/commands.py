@@ -12,24 +12,21 @@ from orbit_sdk.engine.state import Signal, SignalBody, SignalState, Step
 from orbit_sdk.errors import Conflict, Detail, FailedPrecondition, InvalidArgument
 from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.ids import Id, IdSeed
-from orbit_sdk.values.instants import to_rfc3339
 from orbit_sdk.values.json_strict import Json
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Keyless, Needs, Outcome, Refused
-from orbit_server.storage.commands import Missing as MissingRows
 from orbit_server.weave.definitions.catalog import Compiled
 from orbit_server.weave.signals.views import signal_view
-from orbit_server.weave.state.apply import apply_decision
 from orbit_server.weave.state.closed import closed_needs, waits_that_are_over
 from orbit_server.weave.state.rows import INSTANCES, InstanceRow
 from orbit_server.weave.state.running import (
     Weave,
     advance_needs,
     base_needs,
-    engine_outcome,
     head_of,
     live_steps,
     merged,
+    move,
     reports_of,
     signal_needs,
     task_needs,
@@ -40,6 +37,7 @@ from orbit_server.weave.state.signals import (
     SIGNALS_BY_ID,
     SignalBodyRow,
     SignalRow,
+    signal_meta,
 )
 
 
@@ -106,23 +104,16 @@ class SendSignal(Keyless):
         self._check(row.definition_key)
         if self.open_only:
             self._check_open(book, row)
-        body = SignalBody(self.body, self._meta(book.now))
+        body = SignalBody(self.body, signal_meta(self.signal_id, self.actor, book.now))
         waits = [step for step in live_steps(book, row.id).values() if step.signal == self.signal]
         order = AcceptSignal(self._fresh(book.now), body, self.seed, reports_of(book, waits))
         over: dict[str, Step] = {}
         if row.ended_at is None:
             compiled = self.weave.compiled(row.definition_key)
             over = waits_that_are_over(book, row.id, compiled.plan, self._waits(compiled))
-        answer = engine_outcome(book, self.weave, row, order, over)
-        if isinstance(answer, Refused | MissingRows):
-            return answer
-        apply_decision(
-            book,
-            answer,
-            before=row,
-            definition_key=row.definition_key,
-            parameters_version=row.parameters_version,
-        )
+        outcome = move(book, self.weave, row, order, over)
+        if not isinstance(outcome, Done):
+            return outcome
         book.insert(
             BODIES,
             SignalBodyRow(
@@ -197,6 +188,3 @@ class SendSignal(Keyless):
             activation_id=self.activation_id,
             expires_at=self.expires_at,
         )
-
-    def _meta(self, now: int) -> Json:
-        return {"actor": self.actor, "accepted_at": to_rfc3339(now), "signal_id": self.signal_id}

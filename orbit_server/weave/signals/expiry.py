@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from orbit_sdk.engine.commands import ExpireSignals
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.storage.book import Book
-from orbit_server.storage.commands import Done, Keyless, Needs, Outcome, Refused
-from orbit_server.storage.commands import Missing as MissingRows
-from orbit_server.weave.state.apply import apply_decision
+from orbit_server.storage.commands import Done, Keyless, Needs, Outcome
 from orbit_server.weave.state.rows import INSTANCES
-from orbit_server.weave.state.running import Weave, base_needs, engine_outcome
+from orbit_server.weave.state.running import Weave, base_needs, move
 from orbit_server.weave.state.signals import PENDING_SIGNALS
 
 
@@ -34,15 +32,4 @@ class ExpirePending(Keyless):
         row = book.get(INSTANCES, self.instance_id)
         if row is None:
             return Done(answer=False)
-        answer = engine_outcome(book, self.weave, row, ExpireSignals(self.seed))
-        if isinstance(answer, Refused | MissingRows):
-            return answer
-        if answer.applied:
-            apply_decision(
-                book,
-                answer,
-                before=row,
-                definition_key=row.definition_key,
-                parameters_version=row.parameters_version,
-            )
-        return Done(answer.applied)
+        return move(book, self.weave, row, ExpireSignals(self.seed))

@@ -68,37 +68,50 @@ def apply_decision(
     book: Book,
     decision: Decision,
     *,
-    before: InstanceRow | None,
-    definition_key: Id,
-    parameters_version: int,
+    before: InstanceRow,
     audit_id: Id | None = None,
 ) -> InstanceRow:
-    """Write everything that the decision says; gives the instance's new row.
+    """Write everything that a decision on an instance says; gives the instance's new row.
 
     `audit_id` is recorded in the events of a management action, so that the timeline leads to the audit.
     """
     head = instance_row(
         decision.instance,
-        definition_key=definition_key,
-        parameters_version=parameters_version,
-        heir=None if before is None else before.heir,
+        definition_key=before.definition_key,
+        parameters_version=before.parameters_version,
+        heir=before.heir,
     )
-    if before is None:
-        book.insert(INSTANCES, head)
-    elif head != before:
+    if head != before:
         book.change(INSTANCES, before, head)
+    if before.ended_at is None:
+        _write_output(book, decision, head)
+    _write_what_follows(book, decision, head, audit_id)
+    return head
+
+
+def apply_start(
+    book: Book, decision: Decision, *, definition_key: Id, parameters_version: int
+) -> InstanceRow:
+    """Write everything that the decision on a start says; gives the new instance's row."""
+    head = instance_row(
+        decision.instance, definition_key=definition_key, parameters_version=parameters_version
+    )
+    book.insert(INSTANCES, head)
+    _write_output(book, decision, head)
+    _write_what_follows(book, decision, head, None)
+    return head
+
+
+def _write_what_follows(book: Book, decision: Decision, head: InstanceRow, audit_id: Id | None) -> None:
     _write_steps(book, decision, head.namespace_id)
     for change in decision.signals:
         _write_signal(book, change, head.namespace_id)
     for payload in decision.payloads:
         text = canonical_json(payload.body)
         book.insert(PAYLOADS, PayloadRow(payload.id, head.id, payload.kind, text, digest_of_text(text)))
-    if head.ended_at is not None and (before is None or before.ended_at is None):
-        book.insert(OUTPUTS, _output(head.id, decision))
     _write_events(book, decision, head, audit_id)
     _obey(book, decision, head)
     _leave_hints(book, decision, head)
-    return head
 
 
 def _write_steps(book: Book, decision: Decision, namespace_id: Id) -> None:
@@ -120,6 +133,11 @@ def _write_signal(book: Book, change: SignalChange, namespace_id: Id) -> None:
     if known is None:
         raise MissingRow(PENDING_SIGNALS.name, row.instance_id)
     book.change(PENDING_SIGNALS, known, row)
+
+
+def _write_output(book: Book, decision: Decision, head: InstanceRow) -> None:
+    if head.ended_at is not None:
+        book.insert(OUTPUTS, _output(head.id, decision))
 
 
 def _output(instance_id: Id, decision: Decision) -> InstanceOutput:

@@ -31,6 +31,7 @@ from orbit_server.pulse.tasks.rows import ATTEMPTS, TASK_RESULTS, TASKS
 from orbit_server.storage import commands as storage
 from orbit_server.storage.book import Book
 from orbit_server.weave.definitions.catalog import Catalog, Compiled
+from orbit_server.weave.state.apply import apply_decision
 from orbit_server.weave.state.facts import BookFacts, fact_needs
 from orbit_server.weave.state.rows import INSTANCES, STEPS, InstanceRow, StepRow, to_instance, to_step
 from orbit_server.weave.state.signals import BODIES, PENDING_SIGNALS, to_body, to_signal
@@ -202,6 +203,19 @@ def engine_outcome(
     if isinstance(answer, Missing):
         return missing_outcome(book, row.id, answer)
     return answer
+
+
+def move(
+    book: Book, weave: Weave, row: InstanceRow, command: Command, closed: Mapping[str, Step] = _NO_STEPS
+) -> storage.Outcome[bool]:
+    """Ask the engine about an instance that exists and write what it says. The answer is whether the command
+    found what it is about; False when its cause was stale.
+    """
+    answer = engine_outcome(book, weave, row, command, closed)
+    if not isinstance(answer, Decision):
+        return answer
+    apply_decision(book, answer, before=row)
+    return storage.Done(answer.applied)
 
 
 def missing_outcome(book: Book, instance_id: Id, answer: Missing) -> storage.Missing:

@@ -112,7 +112,11 @@ def signal_row(signal: Signal, namespace_id: Id, now: int) -> SignalRow:
     )
 
 
+def signal_meta(signal_id: Id, actor: str, accepted_at: int) -> Json:
+    """What a workflow may read about a signal beside its body."""
+    return {"actor": actor, "accepted_at": to_rfc3339(accepted_at), "signal_id": signal_id}
+
+
 def to_body(row: SignalBodyRow) -> SignalBody:
     """The body and the meta of a signal."""
-    meta: Json = {"actor": row.actor, "accepted_at": to_rfc3339(row.accepted_at), "signal_id": row.id}
-    return SignalBody(orjson.loads(row.body), meta)
+    return SignalBody(orjson.loads(row.body), signal_meta(row.id, row.actor, row.accepted_at))
