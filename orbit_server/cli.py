@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -156,6 +157,7 @@ _PRESETS: Final[dict[str, tuple[str, ...]]] = {
 @command(
     "orbit credential create --name shop-worker --for worker --consume payments",
     "orbit credential create --name shop --permission workflows:start --permission workflows:read --days 90",
+    "orbit credential create --name nightly --for client --priority-max 3",
 )
 def credential_create(
     name: Annotated[
@@ -178,6 +180,12 @@ def credential_create(
         list[str] | None,
         typer.Option("--signal", metavar="DEFINITION", help="May signal its workflows; * for all."),
     ] = None,
+    priority_max: Annotated[
+        int | None,
+        typer.Option(
+            "--priority-max", min=0, max=9, help="The highest priority of what it starts. Default: any."
+        ),
+    ] = None,
     days: Annotated[
         int | None, typer.Option("--days", min=1, help="Until it expires. Default: never.")
     ] = None,
@@ -186,7 +194,7 @@ def credential_create(
     json: Json = False,
 ) -> None:
     """Create a credential in the database itself, without a server. Its token is shown this once."""
-    rights = _rights(preset, permission or [], (submit, consume, signal))
+    rights = replace(_rights(preset, permission or [], (submit, consume, signal)), priority_max=priority_max)
     rights.check()
     settings = _settings(json=json, database=database)
     expires_at = None if days is None else time.time_ns() // 1000 + days * 86_400_000_000

@@ -120,6 +120,7 @@ def _by(call: Call, action: str, schedule_id: str, meaning: Json, reason: str | 
         reason=reason,
         seed=call.seed(),
         means=Means(call.server.weave, call.server.limits.of_backlog),
+        priority_max=call.principal.priority_max,
     )
 
 
@@ -132,6 +133,7 @@ def _require_target(call: Call, spec: ScheduleSpec) -> None:
     if isinstance(spec.target, TaskTarget):
         call.principal.require("tasks:submit")
         call.principal.require_submit(spec.target.queue)
+        call.principal.require_priority(spec.target.priority)
     elif not call.principal.allows("workflows:start"):
         raise PermissionDenied("this credential lacks the permission workflows:start")
 

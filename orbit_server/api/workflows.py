@@ -70,6 +70,7 @@ def _start_command(call: Call, body: StartWorkflow, key: str | None = None) -> S
         business_key=body.business_key,
         labels=canonical_json(labels) if body.labels else None,
         parameters_version=body.parameters_version,
+        priority_max=call.principal.priority_max,
     )
 
 
@@ -114,6 +115,7 @@ async def _restart(call: Call) -> Any:
         input=body.input,
         other_input=other_input,
         near=tuple(near) if body.effects == "SAME" else (),
+        priority_max=call.principal.priority_max,
     )
     return await send(call.server.database, call.server.weave, command)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from orbit_sdk.calendar.misfire import Run
@@ -16,7 +17,8 @@ from orbit_server.schedules.decide import planned_ranges
 from orbit_server.schedules.lifecycle import Cause, FireState, ScheduleState, Why, fire_id_of
 from orbit_server.schedules.rows import FIRES, SCHEDULES, VERSIONS, ScheduleRow, VersionRow, version_id
 from orbit_server.schedules.running import base_needs, more_needs
-from orbit_server.schedules.targets import Means
+from orbit_server.schedules.specs import stored_spec
+from orbit_server.schedules.targets import Means, require_priority
 from orbit_server.schedules.turn import Turn
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Order
@@ -56,6 +58,8 @@ class Ordered:
     reason: str | None
     seed: IdSeed
     means: Means
+    priority_max: int | None = None
+    """The highest priority that whoever gives it may give to work; None: any."""
 
 
 class _OnSchedule(Order):
@@ -105,6 +109,10 @@ def _audit(book: Book, by: Ordered, action: str, before: str | None, after: str 
 
 
 def _version(book: Book, by: Ordered, number: int, effective_at: Micros, spec: str) -> None:
+    with suppress(
+        NotFound, FailedPrecondition
+    ):  # a definition may be published later: its starts are checked
+        require_priority(book, stored_spec(spec), by.namespace_id, by.priority_max, by.means)
     row = VersionRow(
         id=version_id(by.schedule_id, number),
         schedule_id=by.schedule_id,
@@ -114,6 +122,7 @@ def _version(book: Book, by: Ordered, number: int, effective_at: Micros, spec: s
         spec=spec,
         made_by=by.actor,
         made_at=book.now,
+        priority_max=by.priority_max,
     )
     book.insert(VERSIONS, row)
 
@@ -232,8 +241,10 @@ class TriggerSchedule(_OnSchedule):
 
     def decide(self, book: Book) -> Done[Answer]:
         turn, now = self.turn(book), book.now
+        version = _in_force(turn, now)
+        _within(turn, version, self.by)
         fire_id = IdSeed(self.by.seed.time_us, f"{self.by.seed.entropy}:trigger").nth(0)
-        fire = turn.make(_in_force(turn, now), Run(now, now), Cause.TRIGGER, fire_id)
+        fire = turn.make(version, Run(now, now), Cause.TRIGGER, fire_id)
         if fire.state in (FireState.SKIPPED, FireState.REFUSED):
             raise FailedPrecondition(fire.note or "an earlier occurrence has not finished (its overlap rule)")
         turn.close()
@@ -277,12 +288,18 @@ class BackfillSchedule(_OnSchedule):
         if self.dry_run:
             return Done(answer)
         version = _in_force(turn, now)
+        _within(turn, version, self.by)
         for place, at in enumerate(left):
             start = now + place * (_MINUTE // self.per_minute)
             turn.make(version, Run(at, start, late=True), Cause.BACKFILL)
         turn.close()
         _audit(book, self.by, "backfill", None, None)
         return Done(answer, subject_id=turn.row.id)
+
+
+def _within(turn: Turn, version: int, by: Ordered) -> None:
+    """Nobody starts through a schedule what their credential is too low for. Raises PermissionDenied."""
+    require_priority(turn.book, turn.specs[version], by.namespace_id, by.priority_max, by.means)
 
 
 def _in_force(turn: Turn, now: Micros) -> int:

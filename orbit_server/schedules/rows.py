@@ -57,7 +57,10 @@ class ScheduleRow:
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
-    """One version, written once; `live` until everything that it plans is accounted for."""
+    """One version, written once; `live` until everything that it plans is accounted for.
+
+    `priority_max` caps what it starts, as it caps the credential that made the version.
+    """
 
     id: Id
     schedule_id: Id
@@ -67,6 +70,7 @@ class VersionRow:
     spec: str
     made_by: str
     made_at: int
+    priority_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ class Spec:
     overlap: Overlap
     backlog: int
     target: TaskTarget | WorkflowTarget
+    priority_max: int | None = None
+    """The highest priority that whoever made the version may give to work."""
 
     @property
     def target_kind(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from orbit_sdk.engine.refs import effect_key
-from orbit_sdk.errors import Code, OrbitError
+from orbit_sdk.errors import Code, Detail, OrbitError, PermissionDenied
 from orbit_sdk.protocol.schedules import TaskTarget, WorkflowTarget
 from orbit_sdk.values.canonical import canonical_json, digest, digest_of_text
 from orbit_sdk.values.ids import Id, IdSeed
@@ -26,10 +26,11 @@ from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Refused
 from orbit_server.storage.needs import NOTHING
 from orbit_server.weave.definitions.rows import DEFINITIONS, POINTER_READS, definition_key, pointer_key
+from orbit_server.weave.instances import start
 from orbit_server.weave.instances.start import StartWorkflow
 from orbit_server.weave.state.running import NotInMemory, Weave
 
-__all__ = ["Means", "Started", "start_target", "target_needs"]
+__all__ = ["Means", "Started", "require_priority", "start_target", "target_needs"]
 
 _CURRENT = "CURRENT"
 _LATER = frozenset({Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE})
@@ -108,6 +109,22 @@ def start_target(book: Book, spec: Spec, fire: FireRow, seed: IdSeed, means: Mea
         return Started(None, error=error)
 
 
+def require_priority(book: Book, spec: Spec, namespace_id: Id, most: int | None, means: Means) -> None:
+    """Raises PermissionDenied where the target has a higher priority than `most` (None: any will do)."""
+    target = spec.target
+    if most is None:
+        return
+    if isinstance(target, TaskTarget):
+        if target.priority > most:
+            reason = f"is {target.priority}; this credential starts work with a priority of at most {most}"
+            raise PermissionDenied(f"target.priority {reason}", [Detail("target.priority", reason)])
+        return
+    version = None if target.version == _CURRENT else int(target.version)
+    start.require_priority(
+        start.resolved(book, means.weave, namespace_id, (target.definition_id, version)), most
+    )
+
+
 def _start_task(
     book: Book, spec: Spec, target: TaskTarget, fire: FireRow, how: tuple[IdSeed, Means]
 ) -> Started:
@@ -166,6 +183,7 @@ def _start_workflow(
         business_key=target.business_key,
         labels=canonical_json(cast("Json", target.labels)) if target.labels else None,
         parameters_version=target.parameters_version,
+        priority_max=spec.priority_max,
     )
     outcome = command.decide(book)
     if isinstance(outcome, Refused):

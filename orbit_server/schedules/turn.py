@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from orbit_sdk.calendar.misfire import Run
@@ -44,7 +44,12 @@ class ScheduleDueAt:
 
 def versions_of(rows: Sequence[VersionRow]) -> list[InForce]:
     """The versions, ready to compute with."""
-    return [InForce(row.version, row.effective_at, stored_spec(row.spec)) for row in rows]
+    return [InForce(row.version, row.effective_at, _spec(row)) for row in rows]
+
+
+def _spec(row: VersionRow) -> Spec:
+    spec = stored_spec(row.spec)
+    return spec if row.priority_max is None else replace(spec, priority_max=row.priority_max)
 
 
 class Turn:

@@ -624,6 +624,7 @@ schedule_versions = _table(
     body("spec"),
     label("made_by"),
     instant("made_at"),
+    small("priority_max", null=True),
     Index("ix_schedule_versions_schedule", "schedule_id", "version"),
 )
 

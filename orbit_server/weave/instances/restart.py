@@ -48,6 +48,7 @@ class RestartWorkflow:
     input: Json = None
     other_input: bool = False
     near: tuple[Id, ...] = field(default=())
+    priority_max: int | None = None
 
     @property
     def lane(self) -> str:
@@ -89,6 +90,7 @@ class RestartWorkflow:
             parameters_version=origin.parameters_version,
             effect_root=None if root is None else root.id,
             origin={"workflow_id": origin.id, "effects": self.effects},
+            priority_max=self.priority_max,
         )
         outcome = start.decide(book)
         if isinstance(outcome, Done):

@@ -7,10 +7,19 @@ from dataclasses import dataclass
 
 from orbit_sdk.definition.evaluate import MissingFact
 from orbit_sdk.definition.expressions import FactKey
+from orbit_sdk.definition.nodes import PollNode, TaskNode
 from orbit_sdk.engine import decide
 from orbit_sdk.engine.commands import StartInstance
 from orbit_sdk.engine.decision import Missing, Refusal
-from orbit_sdk.errors import Detail, FailedPrecondition, Internal, InvalidArgument, NotFound, error_of
+from orbit_sdk.errors import (
+    Detail,
+    FailedPrecondition,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    error_of,
+)
 from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.instants import to_rfc3339
@@ -49,6 +58,8 @@ class StartWorkflow:
     """What effect keys are made from; None: the instance itself."""
     origin: Json = None
     """Of a restart: what it was restarted from."""
+    priority_max: int | None = None
+    """The highest priority that whoever starts it may give to work; None: any."""
 
     @property
     def lane(self) -> str:
@@ -69,6 +80,7 @@ class StartWorkflow:
 
     def decide(self, book: Book) -> Outcome[Mapping[str, Json]]:
         compiled = self._compiled(book)
+        require_priority(compiled, self.priority_max)
         problems = compiled.plan.input_problems(self.input)
         if problems:
             details = [problem.detail("input") for problem in problems]
@@ -106,30 +118,7 @@ class StartWorkflow:
         return Done(summary_of(head), subject_id=self.instance_id)
 
     def _compiled(self, book: Book) -> Compiled:
-        version = self.version
-        if version is None:
-            pointer = book.get(POINTER_READS, pointer_key(self.namespace_id, self.definition_id))
-            if pointer is None:
-                raise NotFound(f"no definition {self.definition_id!r} is published")
-            version = pointer.current_version
-            if version is None:
-                raise FailedPrecondition(
-                    f"{self.definition_id!r} has no current version",
-                    [
-                        Detail(
-                            "version",
-                            f"name one (the latest is {pointer.latest_version}), or set the current one",
-                        )
-                    ],
-                )
-        row = book.get(DEFINITIONS, self._row_key(version))
-        if row is None:
-            raise NotFound(f"{self.definition_id!r} version {version} is not published")
-        if row.retired_at is not None:
-            raise FailedPrecondition(
-                f"{self.definition_id!r} version {version} is retired and takes no new starts"
-            )
-        return self.weave.compiled(row.id)
+        return resolved(book, self.weave, self.namespace_id, (self.definition_id, self.version))
 
     def _row_key(self, version: int) -> Id:
         return definition_key(self.namespace_id, self.definition_id, version)
@@ -144,6 +133,44 @@ class StartWorkflow:
                 "origin": self.origin,
             }
         )
+
+
+def resolved(book: Book, weave: Weave, namespace_id: Id, wanted: tuple[str, int | None]) -> Compiled:
+    """The definition (id, version or None for the current one) that a start now would be bound to.
+
+    Raises:
+        NotFound, FailedPrecondition: there is none that takes starts.
+        NotInMemory, MissingRow: the whole command has to be run again.
+    """
+    definition_id, version = wanted
+    if version is None:
+        pointer = book.get(POINTER_READS, pointer_key(namespace_id, definition_id))
+        if pointer is None:
+            raise NotFound(f"no definition {definition_id!r} is published")
+        version = pointer.current_version
+        if version is None:
+            reason = f"name one (the latest is {pointer.latest_version}), or set the current one"
+            raise FailedPrecondition(f"{definition_id!r} has no current version", [Detail("version", reason)])
+    row = book.get(DEFINITIONS, definition_key(namespace_id, definition_id, version))
+    if row is None:
+        raise NotFound(f"{definition_id!r} version {version} is not published")
+    if row.retired_at is not None:
+        raise FailedPrecondition(f"{definition_id!r} version {version} is retired and takes no new starts")
+    return weave.compiled(row.id)
+
+
+def require_priority(compiled: Compiled, most: int | None) -> None:
+    """Raises PermissionDenied naming a step with a higher priority than `most` (None: any will do)."""
+    if most is None:
+        return
+    definition = compiled.definition
+    for key, node in definition.nodes.items():
+        if isinstance(node, TaskNode | PollNode) and node.priority > most:
+            raise PermissionDenied(
+                f"step {key} of {definition.id!r} version {definition.version} has priority {node.priority}; "
+                f"this credential starts work with a priority of at most {most}",
+                [Detail("definition_id", f"publish a version whose steps have at most priority {most}")],
+            )
 
 
 @dataclass(frozen=True, slots=True)

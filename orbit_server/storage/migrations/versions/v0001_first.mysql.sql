@@ -463,6 +463,7 @@ CREATE TABLE IF NOT EXISTS schedule_versions (
     spec MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     made_by VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     made_at BIGINT NOT NULL,
+    priority_max SMALLINT,
     PRIMARY KEY (id),
     KEY ix_schedule_versions_schedule (schedule_id, version)
 )ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin

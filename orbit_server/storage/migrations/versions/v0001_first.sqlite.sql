@@ -583,6 +583,7 @@ CREATE TABLE IF NOT EXISTS schedule_versions (
     spec TEXT NOT NULL,
     made_by TEXT NOT NULL,
     made_at INTEGER NOT NULL,
+    priority_max INTEGER,
     PRIMARY KEY (id)
 )
  STRICT
