@@ -27,6 +27,7 @@ __all__ = [
     "Answer",
     "BusinessKey",
     "Counter",
+    "Digest",
     "ErrorBody",
     "ErrorDetail",
     "HandlerName",
@@ -96,6 +97,7 @@ Counter = Annotated[
     WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,20}$"}),
 ]
 Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
 BusinessKey = Annotated[
     str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import Field, StringConstraints
 
 from orbit_sdk.protocol.common import Answer, Id, Instant, Request
 
@@ -61,6 +61,14 @@ class BuildState(Answer):
     blocked: bool
 
 
+class OfferedHandler(Answer):
+    """`digest` is of the types of parameters and result; `verify`: it can find out what happened."""
+
+    recovery: str
+    digest: str
+    verify: bool
+
+
 class WorkerSession(Answer):
     """One connection of a worker; `closed_at` is set once it ended."""
 
@@ -70,7 +78,8 @@ class WorkerSession(Answer):
     node_id: Id
     credential_id: Id
     queues: list[str]
-    handlers: list[JsonValue]
+    handlers: dict[str, OfferedHandler]
+    """What it announced, by `name@version`."""
     connected_at: Instant
     seen_at: Instant
     closed_at: Instant | None = None

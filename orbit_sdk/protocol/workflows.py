@@ -10,6 +10,7 @@ from orbit_sdk.protocol.common import (
     Answer,
     BusinessKey,
     Counter,
+    Digest,
     ErrorBody,
     Id,
     IdempotencyKey,
@@ -38,10 +39,13 @@ Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class StartWorkflow(Request):
-    """`version` absent: the current version, resolved once at first acceptance."""
+    """`version` absent: the current version, resolved once at first acceptance. `draft`: the digest of a
+    draft, which is run instead of a published version.
+    """
 
     definition_id: str
     version: Version | None = None
+    draft: Digest | None = None
     input: JsonValue
     parameters_version: Version = 1
     business_key: BusinessKey | None = None
@@ -68,11 +72,14 @@ class StartBatch(Request):
 
 
 class Workflow(Answer):
-    """The summary; `paused` and `cancel_requested` are shown beside the state."""
+    """The summary; `paused` and `cancel_requested` are shown beside the state. `draft`: it runs a draft, and
+    its version is only what that says.
+    """
 
     id: Id
     definition_id: str
     definition_version: int
+    draft: bool = False
     state: WorkflowState
     paused: bool
     cancel_requested: bool

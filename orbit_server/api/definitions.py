@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from orbit_sdk.check.diagnostics import Diagnostic
 from orbit_sdk.errors import NotFound
 from orbit_sdk.protocol.common import Page
 from orbit_sdk.protocol.definitions import (
@@ -29,34 +30,39 @@ from orbit_server.weave.definitions.publish import Checked, check_document, publ
 from orbit_server.weave.definitions.rows import DefinitionRow
 
 
-async def _checked(call: Call) -> Checked:
-    """Checking is pure work of milliseconds to seconds: it is done beside the event loop."""
+async def checked_document(call: Call) -> Checked:
+    """The body's `definition`, checked with this server's limits.
+
+    Checking is pure work of milliseconds to seconds: it is done beside the event loop.
+    """
     limits = call.server.settings.limits
     return await asyncio.to_thread(check_document, call.body.definition, limits)
 
 
 async def _check(call: Call) -> Any:
-    checked = await _checked(call)
+    checked = await checked_document(call)
     return {
         "ok": not checked.errors,
         "digest": checked.digest,
-        "findings": [
-            {
-                "code": finding.code,
-                "severity": finding.severity.value,
-                "message": finding.message,
-                "help": finding.help,
-                "path": finding.json_path,
-                **({} if finding.node is None else {"node": finding.node}),
-            }
-            for finding in checked.findings
-        ],
+        "findings": [finding_view(finding) for finding in checked.findings],
+    }
+
+
+def finding_view(finding: Diagnostic) -> dict[str, Any]:
+    """One finding (`protocol.definitions.Finding`)."""
+    return {
+        "code": finding.code,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "help": finding.help,
+        "path": finding.json_path,
+        **({} if finding.node is None else {"node": finding.node}),
     }
 
 
 async def _publish_version(call: Call) -> Any:
     body: PublishDefinition = call.body
-    checked = await _checked(call)
+    checked = await checked_document(call)
     published = await publish(
         call.server.database,
         call.server.weave.catalog,

@@ -4,6 +4,7 @@ cannot exist.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
@@ -104,6 +105,12 @@ PATH_PARAMETERS: Final[dict[str, PathParameter]] = {
     "definition_id": PathParameter(
         {"type": "string", "pattern": NAME_PATTERN, "maxLength": 128}, _text(is_name, "must be a name")
     ),
+    "digest": PathParameter(
+        {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+        _text(
+            lambda text: re.fullmatch("[0-9a-f]{64}", text) is not None, "must be 64 lower-case hex digits"
+        ),
+    ),
     "version": PathParameter({"type": "integer", "minimum": 1, "maximum": 2**31 - 1}, _version),
     "step_key": PathParameter(
         {"type": "string", "pattern": STEP_KEY_PATTERN}, _text(is_step_key, "must be the key of a step")
@@ -139,16 +146,18 @@ class Router:
         """The row and the texts of its parameters, or None. HEAD is answered as GET."""
         if not path.startswith("/"):
             return None
-        node: dict[str, Any] | None = self._root
-        found: list[str] = []
-        for part in path[1:].split("/"):
-            assert node is not None
-            following = node.get(f"/{part}")
-            if following is None and part:
-                following = node.get("{}")
-                found.append(part)
-            if following is None:
-                return None
-            node = following
-        route = node.get("GET" if method == "HEAD" else method) if node else None
-        return None if route is None else (route, tuple(found))
+        return _below(self._root, path[1:].split("/"), "GET" if method == "HEAD" else method)
+
+
+def _below(node: dict[str, Any], parts: list[str], method: str) -> tuple[Route, tuple[str, ...]] | None:
+    """The row below a node. A definition may be called as a literal part is, so both ways are looked at."""
+    if not parts:
+        route = node.get(method)
+        return None if route is None else (route, ())
+    part, *rest = parts
+    literal = node.get(f"/{part}")
+    found = None if literal is None else _below(literal, rest, method)
+    if found is not None or not part or "{}" not in node:
+        return found
+    behind = _below(node["{}"], rest, method)
+    return None if behind is None else (behind[0], (part, *behind[1]))

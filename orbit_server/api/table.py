@@ -21,6 +21,7 @@ from orbit_server.api import (
     signals,
     subscriptions,
     task_routes,
+    versions,
     waits,
     workers,
     workflows,
@@ -42,6 +43,7 @@ def _openapi_bytes() -> bytes:
 
 ROUTES: Final[tuple[Route, ...]] = (
     *definitions.ROUTES,
+    *versions.ROUTES,
     *workflows.ROUTES,
     *signals.ROUTES,
     *waits.ROUTES,

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from sqlalchemy import Connection
 
 from orbit_sdk.definition.nodes import Node, PollNode, WaitNode
-from orbit_sdk.errors import Internal, NotFound, OrbitError
+from orbit_sdk.errors import Internal, InvalidArgument, NotFound, OrbitError
 from orbit_sdk.protocol.common import Page
 from orbit_sdk.protocol.workflows import (
     BatchResult,
@@ -32,6 +32,7 @@ from orbit_server.api.query import PAGING, counter, flag, name_filter, one_of, t
 from orbit_server.api.routes import Route
 from orbit_server.api.waiting import wait_for
 from orbit_server.weave.definitions.catalog import Compiled
+from orbit_server.weave.definitions.rows import draft_key
 from orbit_server.weave.instances import queries
 from orbit_server.weave.instances.queries import InstanceDetail, InstanceFilter, StepFacts
 from orbit_server.weave.instances.restart import RestartWorkflow as Restart
@@ -39,7 +40,7 @@ from orbit_server.weave.instances.start import StartWorkflow as Start
 from orbit_server.weave.service import send, send_all
 from orbit_server.weave.state.apply import InstanceMoved
 from orbit_server.weave.state.rows import InstanceRow
-from orbit_server.weave.state.views import step_view, summary_of
+from orbit_server.weave.state.views import is_draft, step_view, summary_of
 
 START = "workflow.start"
 WAIT_MS_MAX = 20_000
@@ -48,7 +49,7 @@ _ENDED = frozenset({"SUCCEEDED", "FAILED", "CANCELLED"})
 
 def _start_command(call: Call, body: StartWorkflow, key: str | None = None) -> Start:
     labels: Json = dict(body.labels)
-    meaning: Json = {
+    meaning: dict[str, Json] = {
         "business_key": body.business_key,
         "definition_id": body.definition_id,
         "input": body.input,
@@ -56,6 +57,14 @@ def _start_command(call: Call, body: StartWorkflow, key: str | None = None) -> S
         "parameters_version": body.parameters_version,
         "version": body.version,
     }
+    draft = None
+    if body.draft is not None:
+        if body.version is not None:
+            raise InvalidArgument.at(
+                "draft", "and version do not go together: a draft is named by its digest"
+            )
+        meaning["draft"] = body.draft
+        draft = draft_key(call.namespace_id, body.definition_id, body.draft)
     seed = call.seed()
     return Start(
         key=call.command_key(START, meaning, key),
@@ -71,6 +80,7 @@ def _start_command(call: Call, body: StartWorkflow, key: str | None = None) -> S
         labels=canonical_json(labels) if body.labels else None,
         parameters_version=body.parameters_version,
         priority_max=call.principal.priority_max,
+        draft=draft,
     )
 
 
@@ -116,6 +126,7 @@ async def _restart(call: Call) -> Any:
         other_input=other_input,
         near=tuple(near) if body.effects == "SAME" else (),
         priority_max=call.principal.priority_max,
+        draft=row.definition_key if body.version is None and is_draft(row) else None,
     )
     return await send(call.server.database, call.server.weave, command)
 

@@ -133,6 +133,7 @@ definitions = _table(
 definition_documents = _table(
     "definition_documents",
     ident("id", primary=True),
+    body("handlers"),
     body("document"),
     body("side_table", null=True),
     body("queues"),
@@ -149,6 +150,21 @@ definition_pointers = _table(
     lock_seq(),
     instant("last"),
     Index("ix_definition_pointers_namespace", "namespace_id", "definition_id"),
+)
+
+definition_drafts = _table(
+    "definition_drafts",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    word("definition_id"),
+    number("version"),
+    word("digest", 64),
+    instant("made_at"),
+    label("made_by"),
+    instant("used_at", null=True),
+    lock_seq(),
+    instant("last"),
+    Index("ix_definition_drafts_namespace", "namespace_id", "definition_id", "made_at", "id"),
 )
 
 # --- workflow instances ------------------------------------------------------------------------------------

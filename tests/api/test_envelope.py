@@ -266,6 +266,7 @@ DETAILS = [route for route in ROUTES if route.method == "GET" and not route.quer
 def at(route: Route) -> str:
     path = route.path
     named = {"definition_id": "a.b", "version": "1", "step_key": "a", "queue": "a", "subscription": "a"}
+    named["digest"] = "0" * 64
     for name in route.parameters:
         path = path.replace(f"{{{name}}}", named.get(name, "0" * 32))
     return path

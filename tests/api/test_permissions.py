@@ -28,6 +28,8 @@ BESIDE = {"/v1/schedules": "tasks:submit", "/v1/schedules/{schedule_id}/edit": "
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/definitions": {"definition": ASKING},
     "/v1/definitions/check": {"definition": ASKING},
+    "/v1/definitions/plan": {"definition": ASKING},
+    "/v1/drafts": {"definition": ASKING},
     "/v1/definitions/{definition_id}/current": {"version": 1},
     "/v1/definitions/{definition_id}/versions/{version}/retire": {"reason": "r"},
     "/v1/workflows": {"definition_id": "test.ask", "input": None},
@@ -117,6 +119,7 @@ async def test_a_route_opens_to_its_permission_and_to_no_other(edge: Api, route:
         "credential_id": credential["id"],
         "definition_id": "test.ask",
         "version": "1",
+        "digest": "0" * 64,
         "step_key": "ask",
         "queue": "jobs",
         "schedule_id": (await edge.post("/v1/schedules", BODIES["/v1/schedules"])).data["id"],

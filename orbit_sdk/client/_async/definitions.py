@@ -9,6 +9,7 @@ from orbit_sdk.client._async.pages import each, parse
 from orbit_sdk.client._async.transport import AsyncTransport
 from orbit_sdk.client.wire import Call
 from orbit_sdk.protocol.definitions import CheckResult, DefinitionDetail, DefinitionVersion
+from orbit_sdk.protocol.versions import Draft, DraftDetail, PublishPlan, VersionsInUse
 
 
 class AsyncDefinitions:
@@ -32,6 +33,38 @@ class AsyncDefinitions:
         """Check a document with the server's rules and limits; nothing is stored."""
         call = Call("POST", "/v1/definitions/check", body={"definition": definition})
         return parse(CheckResult, await self._transport.call(call))
+
+    async def plan(self, definition: dict[str, Any]) -> PublishPlan:
+        """What publishing a document would mean, and what workers lack for it; nothing is stored."""
+        call = Call("POST", "/v1/definitions/plan", body={"definition": definition})
+        return parse(PublishPlan, await self._transport.call(call))
+
+    async def in_use(self, definition_id: str | None = None) -> VersionsInUse:
+        """Which versions still have unfinished workflows, and which handler versions are still needed."""
+        params = {} if definition_id is None else {"definition_id": definition_id}
+        return parse(VersionsInUse, await self._transport.call(Call("GET", "/v1/versions", params=params)))
+
+    async def keep_draft(self, definition: dict[str, Any], *, side: dict[str, Any] | None = None) -> Draft:
+        """Keep a document as a draft. FailedPrecondition outside a development namespace."""
+        body: dict[str, Any] = {"definition": definition}
+        if side is not None:
+            body["side"] = side
+        return parse(Draft, await self._transport.call(Call("POST", "/v1/drafts", body=body)))
+
+    def drafts(self, definition_id: str | None = None) -> AsyncIterator[Draft]:
+        """Every draft, by definition, newest first."""
+        return each(self._transport, "/v1/drafts", Draft, {"definition_id": definition_id})
+
+    async def draft(self, definition_id: str, digest: str) -> DraftDetail:
+        """One draft with its document."""
+        path = f"/v1/drafts/{definition_id}/{digest}"
+        return parse(DraftDetail, await self._transport.call(Call("GET", path)))
+
+    async def retire(self, definition_id: str, version: int, *, reason: str) -> DefinitionVersion:
+        """Let a version take no new starts; running workflows go on. The current one is refused."""
+        path = f"/v1/definitions/{definition_id}/versions/{version}/retire"
+        call = Call("POST", path, body={"reason": reason})
+        return parse(DefinitionVersion, await self._transport.call(call))
 
     async def get(self, definition_id: str, version: int) -> DefinitionDetail:
         """One version with its document."""

@@ -10,6 +10,7 @@ from orbit_sdk.client._sync.pages import each, parse
 from orbit_sdk.client._sync.transport import SyncTransport
 from orbit_sdk.client.wire import Call
 from orbit_sdk.protocol.definitions import CheckResult, DefinitionDetail, DefinitionVersion
+from orbit_sdk.protocol.versions import Draft, DraftDetail, PublishPlan, VersionsInUse
 
 
 class SyncDefinitions:
@@ -31,6 +32,38 @@ class SyncDefinitions:
         """Check a document with the server's rules and limits; nothing is stored."""
         call = Call("POST", "/v1/definitions/check", body={"definition": definition})
         return parse(CheckResult, self._transport.call(call))
+
+    def plan(self, definition: dict[str, Any]) -> PublishPlan:
+        """What publishing a document would mean, and what workers lack for it; nothing is stored."""
+        call = Call("POST", "/v1/definitions/plan", body={"definition": definition})
+        return parse(PublishPlan, self._transport.call(call))
+
+    def in_use(self, definition_id: str | None = None) -> VersionsInUse:
+        """Which versions still have unfinished workflows, and which handler versions are still needed."""
+        params = {} if definition_id is None else {"definition_id": definition_id}
+        return parse(VersionsInUse, self._transport.call(Call("GET", "/v1/versions", params=params)))
+
+    def keep_draft(self, definition: dict[str, Any], *, side: dict[str, Any] | None = None) -> Draft:
+        """Keep a document as a draft. FailedPrecondition outside a development namespace."""
+        body: dict[str, Any] = {"definition": definition}
+        if side is not None:
+            body["side"] = side
+        return parse(Draft, self._transport.call(Call("POST", "/v1/drafts", body=body)))
+
+    def drafts(self, definition_id: str | None = None) -> Iterator[Draft]:
+        """Every draft, by definition, newest first."""
+        return each(self._transport, "/v1/drafts", Draft, {"definition_id": definition_id})
+
+    def draft(self, definition_id: str, digest: str) -> DraftDetail:
+        """One draft with its document."""
+        path = f"/v1/drafts/{definition_id}/{digest}"
+        return parse(DraftDetail, self._transport.call(Call("GET", path)))
+
+    def retire(self, definition_id: str, version: int, *, reason: str) -> DefinitionVersion:
+        """Let a version take no new starts; running workflows go on. The current one is refused."""
+        path = f"/v1/definitions/{definition_id}/versions/{version}/retire"
+        call = Call("POST", path, body={"reason": reason})
+        return parse(DefinitionVersion, self._transport.call(call))
 
     def get(self, definition_id: str, version: int) -> DefinitionDetail:
         """One version with its document."""

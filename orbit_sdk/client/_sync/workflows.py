@@ -40,13 +40,19 @@ class SyncWorkflows:
         input: Any,  # noqa: A002  # the word of the interface
         *,
         version: int | None = None,
+        draft: str | None = None,
         idempotency_key: str | None = None,
         business_key: str | None = None,
         labels: Mapping[str, str] | None = None,
         parameters_version: int = 1,
     ) -> Workflow:
-        """Start an instance. Without `version` the current one is taken, resolved once."""
+        """Start an instance. Without `version` the current one is taken, resolved once.
+
+        `draft`: the digest of a draft, which is run instead.
+        """
         body = start_body(definition_id, input, version, business_key, labels, parameters_version)
+        if draft is not None:
+            body["draft"] = draft
         call = Call("POST", "/v1/workflows", body=body, key=idempotency_key or new_key())
         return parse(Workflow, self._transport.call(call))
 

@@ -46,6 +46,7 @@ class PublishDefinition(Keyless):
     document_digest: str
     side_table: str | None
     queues: str
+    handlers: str
     current: bool
     actor: str
     seed: IdSeed
@@ -69,7 +70,9 @@ class PublishDefinition(Keyless):
         created = row is None
         if row is None:
             row = book.insert(DEFINITIONS, self._row(row_id, book.now))
-            book.insert(DOCUMENTS, DocumentRow(row_id, self.document, self.side_table, self.queues))
+            book.insert(
+                DOCUMENTS, DocumentRow(row_id, self.document, self.side_table, self.queues, self.handlers)
+            )
         pointer = self._pointed(book, pointer)
         if created:
             published = _audit(

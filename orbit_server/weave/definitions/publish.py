@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from orbit_sdk.check import check_definition
 from orbit_sdk.check.diagnostics import Diagnostic, Severity
 from orbit_sdk.definition.models import Definition, load_definition
+from orbit_sdk.definition.nodes import PollNode, TaskNode
 from orbit_sdk.engine.plan import compile_plan
 from orbit_sdk.errors import Detail, InvalidArgument, PayloadTooLarge
 from orbit_sdk.values.canonical import canonical_json, digest_of_text
@@ -48,6 +49,21 @@ def check_document(document: Json, limits: Limits) -> Checked:
     return Checked(definition, text, digest_of_text(text), check_definition(definition, limits))
 
 
+def refuse_errors(checked: Checked) -> None:
+    """Raises InvalidArgument with every error found."""
+    if checked.errors:
+        raise InvalidArgument(
+            f"the definition has {len(checked.errors)} error(s)",
+            [Detail(finding.json_path, f"{finding.code}: {finding.message}") for finding in checked.errors],
+        )
+
+
+def handlers_text(definition: Definition) -> str:
+    """The handlers that steps of a definition run, as the canonical JSON of their sorted keys."""
+    used = {node.handler for node in definition.nodes.values() if isinstance(node, TaskNode | PollNode)}
+    return canonical_json([*sorted(used)])
+
+
 async def publish(  # noqa: PLR0913  # one keyword per part of the request
     database: Database,
     catalog: Catalog,
@@ -62,11 +78,7 @@ async def publish(  # noqa: PLR0913  # one keyword per part of the request
     """Publish a checked document. Raises InvalidArgument with every error found, Conflict when this version
     has another content.
     """
-    if checked.errors:
-        raise InvalidArgument(
-            f"the definition has {len(checked.errors)} error(s)",
-            [Detail(finding.json_path, f"{finding.code}: {finding.message}") for finding in checked.errors],
-        )
+    refuse_errors(checked)
     definition = checked.definition
     plan = compile_plan(definition)
     published = await database.committer.submit(
@@ -78,6 +90,7 @@ async def publish(  # noqa: PLR0913  # one keyword per part of the request
             document_digest=checked.digest,
             side_table=None if side is None else canonical_json(side),
             queues=canonical_json(list(plan.queues)),
+            handlers=handlers_text(definition),
             current=current,
             actor=actor,
             seed=seed,

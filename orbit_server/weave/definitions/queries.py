@@ -31,6 +31,17 @@ def current_version(conn: Connection, namespace_id: Id, definition_id: str) -> i
     return None if found is None else found[0]
 
 
+def pointer(conn: Connection, namespace_id: Id, definition_id: str) -> tuple[int | None, int] | None:
+    """The current version (None: nobody said one) and the highest; None when nothing is published."""
+    table = definition_pointers
+    found = conn.execute(
+        select(table.c.current_version, table.c.latest_version).where(
+            table.c.id == pointer_key(namespace_id, definition_id)
+        )
+    ).first()
+    return None if found is None else (found[0], found[1])
+
+
 def document(conn: Connection, row_id: Id) -> DocumentRow | None:
     """The stored document of a version."""
     found = conn.execute(select(*_DOCUMENT).where(definition_documents.c.id == row_id)).first()

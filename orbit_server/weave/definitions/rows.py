@@ -19,6 +19,11 @@ def pointer_key(namespace_id: Id, definition_id: str) -> Id:
     return derive_id("definition pointer", namespace_id, definition_id)
 
 
+def draft_key(namespace_id: Id, definition_id: str, digest: str) -> Id:
+    """The row id of a draft: its content is its identity."""
+    return derive_id("definition draft", namespace_id, definition_id, digest)
+
+
 @dataclass(frozen=True, slots=True)
 class DefinitionRow:
     """One published version; only `retired_at` ever changes."""
@@ -36,12 +41,33 @@ class DefinitionRow:
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """The document's canonical text as published, its side table, and the queues it names (JSON list)."""
+    """The document's canonical text as published, its side table, and the queues and handlers that it names
+    (JSON lists). Its id is that of a version, or of a draft.
+    """
 
     id: Id
     document: str
     side_table: str | None
     queues: str
+    handlers: str
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRow:
+    """A definition on trial: `version` is only what its document says, the digest is what it goes by.
+
+    `used_at`: when it was first started; such a draft is kept as long as its workflows are.
+    """
+
+    id: Id
+    namespace_id: Id
+    definition_id: str
+    version: int
+    digest: str
+    made_at: int
+    made_by: str
+    used_at: int | None
+    last: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,5 +96,8 @@ POINTERS: RowKind[PointerRow] = RowKind(
 DOCUMENTS: RowKind[DocumentRow] = RowKind(
     "definition_documents", LockOrder.COLD, tables.definition_documents, DocumentRow
 )
+DRAFTS: RowKind[DraftRow] = RowKind(
+    "definition_drafts", LockOrder.DEFINITIONS, tables.definition_drafts, DraftRow, touchable=True
+)
 
-KINDS = (DEFINITIONS, POINTER_READS, POINTERS, DOCUMENTS)
+KINDS = (DEFINITIONS, POINTER_READS, POINTERS, DOCUMENTS, DRAFTS)

@@ -15,7 +15,7 @@ from orbit_sdk.values.json_strict import Json
 from orbit_server.platform.audit import AUDIT, AuditRow, audit_id_of
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Outcome
-from orbit_server.weave.definitions.rows import DEFINITIONS, definition_key
+from orbit_server.weave.definitions.rows import DEFINITIONS, DRAFTS, definition_key
 from orbit_server.weave.instances.start import StartWorkflow
 from orbit_server.weave.state.rows import INPUTS, INSTANCES, InstanceRow
 from orbit_server.weave.state.running import Weave, head_of, merged
@@ -49,6 +49,8 @@ class RestartWorkflow:
     other_input: bool = False
     near: tuple[Id, ...] = field(default=())
     priority_max: int | None = None
+    draft: Id | None = None
+    """The key of the draft that the new instance runs, instead of the version."""
 
     @property
     def lane(self) -> str:
@@ -56,8 +58,9 @@ class RestartWorkflow:
 
     def needs(self) -> Needs:
         row_id = definition_key(self.namespace_id, self.definition_id, self.version)
+        runs = {DEFINITIONS.name: (row_id,)} if self.draft is None else {DRAFTS.name: (self.draft,)}
         return {
-            DEFINITIONS.name: (row_id,),
+            **runs,
             INSTANCES.name: (self.origin_id, *self.near),
             INPUTS.name: (self.origin_id,),
         }
@@ -91,6 +94,7 @@ class RestartWorkflow:
             effect_root=None if root is None else root.id,
             origin={"workflow_id": origin.id, "effects": self.effects},
             priority_max=self.priority_max,
+            draft=self.draft,
         )
         outcome = start.decide(book)
         if isinstance(outcome, Done):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orbit_sdk.definition.evaluate import MissingFact
 from orbit_sdk.definition.expressions import FactKey
@@ -27,7 +27,13 @@ from orbit_sdk.values.json_strict import Json
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Outcome, Refused
 from orbit_server.weave.definitions.catalog import Compiled
-from orbit_server.weave.definitions.rows import DEFINITIONS, POINTER_READS, definition_key, pointer_key
+from orbit_server.weave.definitions.rows import (
+    DEFINITIONS,
+    DRAFTS,
+    POINTER_READS,
+    definition_key,
+    pointer_key,
+)
 from orbit_server.weave.state.apply import apply_start
 from orbit_server.weave.state.rows import INPUTS, InstanceInput
 from orbit_server.weave.state.running import Weave
@@ -37,7 +43,7 @@ from orbit_server.weave.state.views import summary_of
 @dataclass(frozen=True, slots=True)
 class StartWorkflow:
     """Start one instance, bound for life to one definition version. `version` None: the current one,
-    resolved here.
+    resolved here. `draft`: the key of a draft, which is taken instead of a published version.
 
     `key` is the request's identity; `labels` are canonical JSON or None. The answer is the summary as JSON.
     """
@@ -60,18 +66,21 @@ class StartWorkflow:
     """Of a restart: what it was restarted from."""
     priority_max: int | None = None
     """The highest priority that whoever starts it may give to work; None: any."""
+    draft: Id | None = None
 
     @property
     def lane(self) -> str:
         return self.instance_id
 
     def needs(self) -> Needs:
+        if self.draft is not None:
+            return {DRAFTS.name: (self.draft,)}
         if self.version is not None:
             return {DEFINITIONS.name: (self._row_key(self.version),)}
         return {POINTER_READS.name: (pointer_key(self.namespace_id, self.definition_id),)}
 
     def more(self, book: Book) -> Needs:
-        if self.version is not None:
+        if self.draft is not None or self.version is not None:
             return {}
         pointer = book.get(POINTER_READS, pointer_key(self.namespace_id, self.definition_id))
         if pointer is None or pointer.current_version is None:
@@ -118,7 +127,18 @@ class StartWorkflow:
         return Done(summary_of(head), subject_id=self.instance_id)
 
     def _compiled(self, book: Book) -> Compiled:
+        if self.draft is not None:
+            return self._drafted(book, self.draft)
         return resolved(book, self.weave, self.namespace_id, (self.definition_id, self.version))
+
+    def _drafted(self, book: Book, key: Id) -> Compiled:
+        row = book.get(DRAFTS, key)
+        if row is None:
+            raise NotFound(f"there is no such draft of {self.definition_id!r} (any more)")
+        compiled = self.weave.compiled(key)
+        if row.used_at is None:  # from now on it belongs to its workflows
+            book.change(DRAFTS, row, replace(row, used_at=book.now))
+        return compiled
 
     def _row_key(self, version: int) -> Id:
         return definition_key(self.namespace_id, self.definition_id, version)

@@ -6,6 +6,7 @@ import orjson
 
 from orbit_sdk.values.instants import to_rfc3339
 from orbit_sdk.values.json_strict import Json
+from orbit_server.weave.definitions.rows import definition_key
 from orbit_server.weave.state.rows import InstanceRow, StepRow
 
 
@@ -22,11 +23,18 @@ def summary_of(row: InstanceRow) -> dict[str, Json]:
         "revision": str(row.revision),
         "started_at": to_rfc3339(row.started_at),
     }
+    if is_draft(row):
+        shown["draft"] = True
     if row.business_key is not None:
         shown["business_key"] = row.business_key
     if row.ended_at is not None:
         shown["ended_at"] = to_rfc3339(row.ended_at)
     return shown
+
+
+def is_draft(row: InstanceRow) -> bool:
+    """Whether an instance runs a draft: the version in its row is then only what the draft says."""
+    return row.definition_key != definition_key(row.namespace_id, row.definition_id, row.definition_version)
 
 
 def step_view(row: StepRow, kind: str, title: str | None, task_state: str | None) -> dict[str, Json]:

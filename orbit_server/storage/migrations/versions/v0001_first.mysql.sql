@@ -105,10 +105,27 @@ CREATE TABLE IF NOT EXISTS credentials (
 
 CREATE TABLE IF NOT EXISTS definition_documents (
     id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    handlers MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     document MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     side_table MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     queues MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     PRIMARY KEY (id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS definition_drafts (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    definition_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    version BIGINT NOT NULL,
+    digest VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    made_at BIGINT NOT NULL,
+    made_by VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    used_at BIGINT,
+    lock_seq BIGINT NOT NULL DEFAULT 0,
+    last BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    KEY ix_definition_drafts_namespace (namespace_id, definition_id, made_at, id)
 )ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
 ;
 

@@ -132,12 +132,33 @@ CREATE INDEX IF NOT EXISTS ix_credentials_token ON credentials (token_hash)
 
 CREATE TABLE IF NOT EXISTS definition_documents (
     id TEXT NOT NULL,
+    handlers TEXT NOT NULL,
     document TEXT NOT NULL,
     side_table TEXT,
     queues TEXT NOT NULL,
     PRIMARY KEY (id)
 )
  STRICT
+;
+
+CREATE TABLE IF NOT EXISTS definition_drafts (
+    id TEXT NOT NULL,
+    namespace_id TEXT NOT NULL,
+    definition_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    made_at INTEGER NOT NULL,
+    made_by TEXT NOT NULL,
+    used_at INTEGER,
+    lock_seq INTEGER DEFAULT 0 NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_definition_drafts_namespace ON definition_drafts (namespace_id, definition_id, made_at, id)
 ;
 
 CREATE TABLE IF NOT EXISTS definition_pointers (
