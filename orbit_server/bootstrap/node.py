@@ -35,6 +35,7 @@ from orbit_server.loops.due_steps import due_steps
 from orbit_server.loops.due_tasks import due_tasks
 from orbit_server.loops.fanout import FAMILIES, Interest, fanout, retention
 from orbit_server.loops.fanout import figures as fanout_figures
+from orbit_server.loops.idle import idle
 from orbit_server.loops.inbox import inbox
 from orbit_server.loops.leases import leases
 from orbit_server.loops.loop import Runners
@@ -56,7 +57,7 @@ from orbit_server.platform.namespaces import (
 from orbit_server.pulse.dispatch.dispatcher import Dispatcher
 from orbit_server.pulse.queues import rows as queue_rows
 from orbit_server.pulse.tasks import rows as task_rows
-from orbit_server.pulse.tasks.hints import InboxWritten, TasksDueAt
+from orbit_server.pulse.tasks.hints import InboxWritten, QueueChanged, TasksDueAt
 from orbit_server.pulse.tasks.keys.operations import KeyRoom
 from orbit_server.pulse.times import PulseTimes
 from orbit_server.schedules import rows as schedule_rows
@@ -234,6 +235,7 @@ def _build(ground: _Ground) -> Parts:
     hints.listen(EventsWritten, lambda _: loops["fanout"].wake() if interest.subscriptions else None)
     hints.listen(TasksDueAt, lambda hint: loops["due_tasks"].wake_at(hint.at))
     hints.listen(KeyRoom, lambda _: loops["admissions"].wake())
+    hints.listen(QueueChanged, lambda _: loops["admissions"].wake())
     hints.listen(AdvancePending, lambda _: loops["checkpoints"].wake())
     hints.listen(CredentialRevoked, lambda hint: _revoked(authenticator, gateway, hint))
     app = create_app(server)
@@ -280,6 +282,7 @@ def _loops(ground: _Ground, weave: Weave, interest: Interest) -> Runners:
         retention(database, settings.idle_loop_ms, interest),
         heartbeat(database, ground.node, settings.idle_loop_ms),
         backlog(database, ground.last_backlog, max(_BACKLOG_MS, settings.idle_loop_ms)),
+        idle(database, max(_BACKLOG_MS, settings.idle_loop_ms)),
     ]
     return Runners(loops, database, clock)
 

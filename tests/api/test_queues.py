@@ -9,7 +9,7 @@ from typing import Any
 from orbit_server.gateway.rows import SessionRow, write_session
 from tests.api.flows import TASK, start, submit
 from tests.documents import document, end, task
-from tests.server import EVERYTHING, Api, until
+from tests.server import EVERYTHING, Api, node, until
 
 PLACED = document({"work": task("done", "risky"), "done": end()}, id="test.placed")
 
@@ -214,3 +214,19 @@ async def test_steps_of_workflows_wait_for_their_key_like_any_task(api: Api) -> 
         return bool(found["waiting_for_key"] == 1 and found["states"] == {"READY": 2})
 
     await until(followed)
+
+
+async def test_a_resumed_queue_admits_those_who_wait_for_a_key_at_once(migrated_url: str) -> None:
+    async with node(migrated_url, loop_ms=60_000, idle_loop_ms=60_000) as api:
+        first = await submit(api, concurrency_key="acct:9")
+        await submit(api, concurrency_key="acct:9")
+        await api.post("/v1/queues/jobs/pause", {"reason": "r"})
+        await api.post(f"/v1/tasks/{first}/cancel", {"reason": "r"})
+        await api.parts.loops["admissions"].loop.run_once(await api.parts.server.database.now())
+        assert (await api.get("/v1/queues/jobs")).data["waiting_for_key"] == 1
+        await api.post("/v1/queues/jobs/resume", {"reason": "r"})
+
+        async def admitted() -> bool:
+            return bool((await api.get("/v1/queues/jobs")).data["waiting_for_key"] == 0)
+
+        await until(admitted)
