@@ -17,6 +17,9 @@ from orbit_sdk.values.limits import DEFAULT_LIMITS, Limits
 
 ENVIRONMENT_PREFIX: Final = "ORBIT_"
 LIMIT_PREFIX: Final = "ORBIT_LIMIT_"
+KEEP_MS: Final = (1_000, 36_600 * 24 * 3_600_000)
+"""The shortest and the longest time that anything is kept: a second, a hundred years."""
+_DAY_MS: Final = 24 * 3_600_000
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
 _FALSE: Final = frozenset({"0", "false", "no", "off", ""})
 
@@ -44,6 +47,11 @@ class Settings:
         queue_max: commands that may wait for the database.
         lanes: concurrent transactions on MySQL. More of them make smaller groups; two keep one process busy.
         requests_max: requests in work at one time; more are told to come back.
+        keep_tasks_ms: finished tasks of no workflow, and notices of tasks, go so long after.
+        keep_workflows_ms: finished workflows go so long after their end, with all that belongs to them.
+        keep_schedules_ms: occurrences and records of schedules are kept so long.
+        keep_audit_ms: who did what is kept so long, and always as long as what it was done to.
+        purge_every_ms: how often retention looks for what may go.
         access_log: log every request, not only failures.
         limits: the product limits in force.
     """
@@ -68,6 +76,11 @@ class Settings:
     queue_max: int = 10_000
     lanes: int = 2
     requests_max: int = 2_000
+    keep_tasks_ms: int = 30 * _DAY_MS
+    keep_workflows_ms: int = 90 * _DAY_MS
+    keep_schedules_ms: int = 90 * _DAY_MS
+    keep_audit_ms: int = 400 * _DAY_MS
+    purge_every_ms: int = 600_000
     access_log: bool = False
     limits: Limits = field(default_factory=lambda: DEFAULT_LIMITS)
 
@@ -116,6 +129,11 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "queue_max": (1, 1_000_000),
     "lanes": (1, 64),
     "requests_max": (1, 100_000),
+    "keep_tasks_ms": KEEP_MS,
+    "keep_workflows_ms": KEEP_MS,
+    "keep_schedules_ms": KEEP_MS,
+    "keep_audit_ms": KEEP_MS,
+    "purge_every_ms": (10, 86_400_000),
 }
 
 

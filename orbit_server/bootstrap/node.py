@@ -33,13 +33,16 @@ from orbit_server.loops.checkpoints import checkpoints
 from orbit_server.loops.deadlines import deadlines
 from orbit_server.loops.due_steps import due_steps
 from orbit_server.loops.due_tasks import due_tasks
-from orbit_server.loops.fanout import FAMILIES, Interest, fanout, retention
+from orbit_server.loops.fanout import FAMILIES, Interest, expiry, fanout
 from orbit_server.loops.fanout import figures as fanout_figures
 from orbit_server.loops.idle import idle
 from orbit_server.loops.inbox import inbox
 from orbit_server.loops.leases import leases
 from orbit_server.loops.loop import Runners
 from orbit_server.loops.nodes import Node, heartbeat, sign_off
+from orbit_server.loops.retention import FAMILIES as PURGE_FAMILIES
+from orbit_server.loops.retention import figures as purge_figures
+from orbit_server.loops.retention import retention
 from orbit_server.loops.schedules import ended_fires, schedules
 from orbit_server.loops.signals import signals
 from orbit_server.platform.audit import AUDIT
@@ -60,6 +63,8 @@ from orbit_server.pulse.tasks import rows as task_rows
 from orbit_server.pulse.tasks.hints import InboxWritten, QueueChanged, TasksDueAt
 from orbit_server.pulse.tasks.keys.operations import KeyRoom
 from orbit_server.pulse.times import PulseTimes
+from orbit_server.retention.keeping import of_server
+from orbit_server.retention.sweep import Sweep
 from orbit_server.schedules import rows as schedule_rows
 from orbit_server.schedules.ends import EndedFires
 from orbit_server.schedules.targets import Means
@@ -156,7 +161,8 @@ async def running(
         )
         node = Node(new_seed(clock).nth(0), await database.now(), f"{settings.host}:{settings.port}")
         await dispatcher.limits.refresh(database)
-        ground = _Ground(settings, clock, database, dispatcher, hints, times, node, _secret(namespace))
+        sweep = Sweep(database, clock, of_server(settings))
+        ground = _Ground(settings, clock, database, dispatcher, hints, times, node, _secret(namespace), sweep)
         parts = _build(ground)
         listeners.append(lambda committed: _wake_inbox(parts.loops, committed))
         background = [asyncio.create_task(dispatcher.run()), asyncio.create_task(parts.gateway.run())]
@@ -189,6 +195,7 @@ class _Ground:
     times: PulseTimes
     node: Node
     secret: bytes
+    sweep: Sweep
     last_backlog: LastBacklog = field(default_factory=LastBacklog)
     lag: LoopLag = field(default_factory=LoopLag)
 
@@ -226,6 +233,7 @@ def _build(ground: _Ground) -> Parts:
         figures=(
             lambda: _figures(loops, gateway),
             lambda: fanout_figures(interest),
+            lambda: purge_figures(ground.sweep.figures),
             lambda: pulse_samples(ground.dispatcher.figures, ground.last_backlog, ground.lag),
         ),
     )
@@ -279,7 +287,8 @@ def _loops(ground: _Ground, weave: Weave, interest: Interest) -> Runners:
         schedules(database, means, clock, settings.loop_ms),
         ended_fires(database, means, clock, settings.loop_ms),
         fanout(database, settings.loop_ms, interest, ground.hints.publish),
-        retention(database, settings.idle_loop_ms, interest),
+        expiry(database, settings.idle_loop_ms, interest),
+        retention(ground.sweep, settings.purge_every_ms),
         heartbeat(database, ground.node, settings.idle_loop_ms),
         backlog(database, ground.last_backlog, max(_BACKLOG_MS, settings.idle_loop_ms)),
         idle(database, max(_BACKLOG_MS, settings.idle_loop_ms)),
@@ -326,6 +335,7 @@ describe(
         ("orbit_loop_failed_total", "counter", "Rows that a loop could not move."),
         ("orbit_worker_sessions", "gauge", "Workers connected to this node."),
         *FAMILIES,
+        *PURGE_FAMILIES,
     )
 )
 

@@ -19,7 +19,7 @@ from orbit_server.storage.database import Database
 from orbit_server.storage.tables import readers, subscriptions
 
 NAME: Final = "fanout"
-RETENTION: Final = "subscriptions"
+EXPIRY: Final = "subscriptions"
 _LANE: Final = "fanout"
 _BITES: Final = 20
 _OLD: Final = 500
@@ -83,7 +83,7 @@ def _open_ones(conn: Connection) -> int:
     return len(conn.execute(query).all())
 
 
-def retention(database: Database, interval_ms: int, interest: Interest) -> Loop:
+def expiry(database: Database, interval_ms: int, interest: Interest) -> Loop:
     """The loop that gives up what is older than its subscription keeps it."""
 
     async def run_once(at: int) -> Report:
@@ -93,7 +93,7 @@ def retention(database: Database, interval_ms: int, interest: Interest) -> Loop:
         for row in found.rows:
             is_open = row.ended_at is None
             before = at - row.retention_ms * 1_000 if is_open else at + 1
-            gone = await database.write(_expiry(row.id, before), lane=row.id)
+            gone = await database.write(_expire(row.id, before), lane=row.id)
             moved += gone
             more = more or gone == _OLD
             if not is_open and gone == 0:
@@ -102,7 +102,7 @@ def retention(database: Database, interval_ms: int, interest: Interest) -> Loop:
         interest.lags = found.lags
         return Report(len(found.rows), moved, more=more)
 
-    return Loop(RETENTION, run_once, interval_ms)
+    return Loop(EXPIRY, run_once, interval_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ FAMILIES: Final = (
 )
 
 
-def _expiry(subscription_id: Id, before: int) -> Callable[[Connection], int]:
+def _expire(subscription_id: Id, before: int) -> Callable[[Connection], int]:
     return lambda conn: reading.expire(conn, subscription_id, before, _OLD)
 
 

@@ -276,6 +276,13 @@ class BackfillSchedule(_OnSchedule):
         if late:
             reached = to_rfc3339(turn.row.accounted_to)
             raise InvalidArgument.at("end_at", f"is beyond what the schedule has accounted for ({reached})")
+        kept_from = turn.row.kept_from
+        if kept_from is not None and any(at <= kept_from for at in self.instants):
+            raise InvalidArgument.at(
+                "start_at",
+                f"is not after {to_rfc3339(kept_from)}: what ran up to then is not kept any more and might "
+                "run twice",
+            )
         left = [at for at in self.instants if book.get(FIRES, fire_id_of(turn.row.id, at)) is None]
         answer: Answer = {
             "planned": len(self.instants),

@@ -38,7 +38,8 @@ def version_id(schedule_id: Id, version: int) -> Id:
 class ScheduleRow:
     """The hot row. Everything planned up to `accounted_to` is accounted for; `due_at` is when to look again.
 
-    `unfinished` counts STARTED fires, `waiting` WAITING ones.
+    `unfinished` counts STARTED fires, `waiting` WAITING ones. What was planned up to `kept_from` is not kept
+    any more.
     """
 
     id: Id
@@ -53,6 +54,7 @@ class ScheduleRow:
     waiting: int
     created_at: int
     last: int
+    kept_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,7 @@ idempotency = _table(
     instant("created_at"),
     instant("expires_at", null=True),
     Index("ix_idempotency_expires", "expires_at"),
+    Index("ix_idempotency_subject", "subject_id"),
 )
 
 # --- definitions -------------------------------------------------------------------------------------------
@@ -624,6 +625,7 @@ schedules = _table(
     number("unfinished"),
     number("waiting"),
     instant("created_at"),
+    instant("kept_from", null=True),
     lock_seq(),
     instant("last"),
     Index("ix_schedules_due", "due_at", "id"),
@@ -693,6 +695,17 @@ schedule_inbox = _table(
     word("outcome", 24),
     instant("created_at"),
     Index("ix_schedule_inbox_state", "state", "created_at", "id"),
+)
+
+# --- retention ---------------------------------------------------------------------------------------------
+
+# A workflow whose own row is gone and whose other rows are going: it is finished from wherever it was left.
+
+purges = _table(
+    "purges",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    instant("began_at"),
 )
 
 # --- subscriptions -----------------------------------------------------------------------------------------

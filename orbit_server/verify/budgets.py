@@ -73,6 +73,8 @@ _UNDECIDED: Final = """
                 OR (d.action = 'workflow.restart' AND d.subject_id IN (
                   SELECT o.id FROM instances o JOIN instances i ON i.effect_root = o.effect_root
                   WHERE i.id = t.instance_id))))
+          AND NOT EXISTS (
+            SELECT 1 FROM purges g JOIN tasks t ON t.instance_id = g.id WHERE t.id = first.task_id)
 """
 """Neither a verification nor a person has said that the first attempt had no effect."""
 

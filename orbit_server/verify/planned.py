@@ -76,10 +76,11 @@ def not_accounted(conn: Connection) -> Found:
         except (OrbitError, ValueError):
             unread.add(row.schedule_id)
             yield "schedule", row.schedule_id, f"has a version {row.version} that cannot be read"
-    for schedule_id, created_at, accounted_to in conn.execute(select(_S.id, _S.created_at, _S.accounted_to)):
+    query = select(_S.id, func.coalesce(_S.kept_from, _S.created_at), _S.accounted_to)
+    for schedule_id, kept_from, accounted_to in conn.execute(query):
         if schedule_id in unread:
             continue
-        planned = _planned(versions[schedule_id], created_at, accounted_to)
+        planned = _planned(versions[schedule_id], kept_from, accounted_to)
         for version in sorted(planned.keys() | stored[schedule_id].keys()):
             want, have = planned[version], stored[schedule_id][version]
             if want != have:
@@ -102,10 +103,16 @@ def _stored(conn: Connection) -> dict[str, dict[int, int]]:
     found: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     ran = (
         select(_F.schedule_id, _F.version, func.count())
-        .where(_F.cause == Cause.PLAN, _F.first_at.is_(None))
+        .join(schedules, _S.id == _F.schedule_id)
+        .where(_F.cause == Cause.PLAN, _F.first_at.is_(None), _F.planned_at > func.coalesce(_S.kept_from, 0))
         .group_by(_F.schedule_id, _F.version)
     )
-    noted = select(_R.schedule_id, _R.version, func.sum(_R["count"])).group_by(_R.schedule_id, _R.version)
+    noted = (
+        select(_R.schedule_id, _R.version, func.sum(_R["count"]))
+        .join(schedules, _S.id == _R.schedule_id)
+        .where(_R.last_at > func.coalesce(_S.kept_from, 0))
+        .group_by(_R.schedule_id, _R.version)
+    )
     for query in (ran, noted):
         for schedule_id, version, count in conn.execute(query):
             found[schedule_id][version] += int(count)

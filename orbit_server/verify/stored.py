@@ -12,7 +12,7 @@ WHOLE: Final = (
         "acknowledged {0} {1}, which does not exist",
         """
         SELECT k.id, k.operation, k.subject_id FROM idempotency k
-        WHERE k.subject_id IS NOT NULL
+        WHERE k.subject_id IS NOT NULL AND k.expires_at IS NULL
           AND NOT EXISTS (SELECT 1 FROM instances i WHERE i.id = k.subject_id)
           AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = k.subject_id)
           AND NOT EXISTS (SELECT 1 FROM signals s WHERE s.id = k.subject_id)
@@ -186,13 +186,14 @@ TRACED: Final = (
         "tells of a {0} that does not exist",
         """
         SELECT e.id, e.aggregate_kind FROM events e
-        WHERE (e.aggregate_kind = 'workflow' AND NOT EXISTS (
+        WHERE ((e.aggregate_kind = 'workflow' AND NOT EXISTS (
             SELECT 1 FROM instances i WHERE i.id = e.aggregate_id))
           OR (e.aggregate_kind = 'task' AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = e.aggregate_id))
           OR (e.aggregate_kind = 'workflow_signal' AND NOT EXISTS (
             SELECT 1 FROM signals s WHERE s.id = e.aggregate_id))
           OR (e.aggregate_kind = 'workflow_step' AND NOT EXISTS (
-            SELECT 1 FROM steps p WHERE p.instance_id = e.workflow_id AND p.step_id = e.aggregate_id))
+            SELECT 1 FROM steps p WHERE p.instance_id = e.workflow_id AND p.step_id = e.aggregate_id)))
+          AND NOT EXISTS (SELECT 1 FROM purges g WHERE g.id = e.workflow_id)
         """,
     ),
     Probe(

@@ -232,7 +232,8 @@ CREATE TABLE IF NOT EXISTS idempotency (
     created_at BIGINT NOT NULL,
     expires_at BIGINT,
     PRIMARY KEY (id),
-    KEY ix_idempotency_expires (expires_at)
+    KEY ix_idempotency_expires (expires_at),
+    KEY ix_idempotency_subject (subject_id)
 )ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
 ;
 
@@ -381,6 +382,14 @@ CREATE TABLE IF NOT EXISTS payloads (
 )ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
 ;
 
+CREATE TABLE IF NOT EXISTS purges (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    began_at BIGINT NOT NULL,
+    PRIMARY KEY (id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
 CREATE TABLE IF NOT EXISTS queues (
     id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -498,6 +507,7 @@ CREATE TABLE IF NOT EXISTS schedules (
     unfinished BIGINT NOT NULL,
     waiting BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
+    kept_from BIGINT,
     lock_seq BIGINT NOT NULL DEFAULT 0,
     last BIGINT NOT NULL,
     PRIMARY KEY (id),

@@ -297,6 +297,9 @@ CREATE TABLE IF NOT EXISTS idempotency (
 CREATE INDEX IF NOT EXISTS ix_idempotency_expires ON idempotency (expires_at)
 ;
 
+CREATE INDEX IF NOT EXISTS ix_idempotency_subject ON idempotency (subject_id)
+;
+
 CREATE TABLE IF NOT EXISTS inbox (
     id TEXT NOT NULL,
     namespace_id TEXT NOT NULL,
@@ -481,6 +484,16 @@ CREATE TABLE IF NOT EXISTS payloads (
 CREATE INDEX IF NOT EXISTS ix_payloads_instance ON payloads (instance_id)
 ;
 
+CREATE TABLE IF NOT EXISTS purges (
+    id TEXT NOT NULL,
+    namespace_id TEXT NOT NULL,
+    began_at INTEGER NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
 CREATE TABLE IF NOT EXISTS queues (
     id TEXT NOT NULL,
     namespace_id TEXT NOT NULL,
@@ -625,6 +638,7 @@ CREATE TABLE IF NOT EXISTS schedules (
     unfinished INTEGER NOT NULL,
     waiting INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
+    kept_from INTEGER,
     lock_seq INTEGER DEFAULT 0 NOT NULL,
     last INTEGER NOT NULL,
     PRIMARY KEY (id)
