@@ -8,12 +8,13 @@ that importing stays inert.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
 from typing import Any, Concatenate, Protocol, cast, overload
 
 from typing_extensions import ParamSpec, TypeVar
 
 from orbit_sdk.handlers.context import TaskContext
-from orbit_sdk.handlers.declaration import Handler, RunIn, declared_wrongly
+from orbit_sdk.handlers.declaration import Handler, RunIn, checked_progress_timeout, declared_wrongly
 from orbit_sdk.handlers.problems import BuildError, Place, Problem, caller_place, function_place
 from orbit_sdk.handlers.recovery import Recovery
 from orbit_sdk.handlers.signature import Signature, declaration_error
@@ -63,13 +64,18 @@ class Contract(Handler[P, R]):
     @overload
     def implement(self, function: Callable[Concatenate[TaskContext, P], R], /) -> Handler[P, R]: ...
     @overload
-    def implement(self, *, run_in: RunIn) -> Implement[P, R]: ...
-    def implement(self, function: Any = None, *, run_in: RunIn = "thread") -> Any:
+    def implement(
+        self, *, run_in: RunIn = "thread", progress_timeout: timedelta | None = None
+    ) -> Implement[P, R]: ...
+    def implement(
+        self, function: Any = None, *, run_in: RunIn = "thread", progress_timeout: timedelta | None = None
+    ) -> Any:
         """Give the contract its body: the same parameters by name, the same types.
 
         Args:
-            function: the body; left out when the decorator is called with `run_in`.
+            function: the body; left out when the decorator is called with options.
             run_in: where a `def` body runs.
+            progress_timeout: as of `handler`.
 
         Raises:
             BuildError: the parameters differ, or there is a body already.
@@ -86,6 +92,7 @@ class Contract(Handler[P, R]):
                 raise BuildError(problems)
             self.function = body
             self.run_in = run_in
+            self.progress_timeout = checked_progress_timeout(progress_timeout, self.key)
             self._body = signature
             # A child process finds a handler by the module that gives it its body.
             self.__module__ = body.__module__

@@ -51,6 +51,7 @@ class Handler(Generic[P, R]):
         recovery: Recovery,
         errors: tuple[str, ...],
         run_in: RunIn,
+        progress_timeout: timedelta | None = None,
     ) -> None:
         self.function = function
         self.name = name
@@ -59,6 +60,7 @@ class Handler(Generic[P, R]):
         self.recovery = recovery
         self.errors = errors
         self.run_in: RunIn = run_in
+        self.progress_timeout = checked_progress_timeout(progress_timeout, self.key)
         self.verify_function: VerifyFunction | None = None
         self.older: dict[int, Callable[..., Mapping[str, object]]] = {}
         self.signature = Signature(function, f"handler {self.key}")
@@ -258,7 +260,7 @@ class HandlerDecorator(Protocol):
     def __call__(self, function: Callable[Concatenate[TaskContext, P], R], /) -> Handler[P, R]: ...
 
 
-def handler(
+def handler(  # noqa: PLR0913 - one keyword per thing declared
     name: str,
     *,
     version: int,
@@ -266,10 +268,13 @@ def handler(
     recovery: Recovery = Recovery.CONSERVATIVE,
     errors: tuple[str, ...] = (),
     run_in: RunIn = "thread",
+    progress_timeout: timedelta | None = None,
 ) -> HandlerDecorator:
     """Declare a function as the handler `name` in `version`.
 
-    `errors` is the closed list of codes that `Final` may carry; `run_in` says where a `def` handler runs.
+    `errors` is the closed list of codes that `Final` may carry; `run_in` says where a `def` handler runs. An
+    attempt that does not call `ctx.heartbeat` for `progress_timeout` (1 second to 24 hours) is over, as if
+    its time were.
     """
     problem = declared_wrongly(name, version, queue, errors)
     if problem is not None:
@@ -285,9 +290,19 @@ def handler(
             recovery=level,
             errors=tuple(errors),
             run_in=run_in,
+            progress_timeout=progress_timeout,
         )
 
     return cast(HandlerDecorator, declare)
+
+
+def checked_progress_timeout(value: object, key: str) -> timedelta | None:
+    """Raises BuildError for what is no duration, or one that cannot be kept."""
+    if value is None or (isinstance(value, timedelta) and timedelta(seconds=1) <= value <= timedelta(days=1)):
+        return value
+    found = f"the progress_timeout of {key} is {value!r}"
+    instead = "write a timedelta from 1 second to 24 hours: progress_timeout=timedelta(minutes=2)"
+    raise BuildError([Problem("DURATION", found, instead, caller_place())])
 
 
 def _is_verdict(value: object) -> bool:

@@ -35,6 +35,7 @@ def _older(handler: AnyHandler, version: int, upgrade: Upgrade) -> AnyHandler:
             recovery=handler.recovery,
             errors=handler.errors,
             run_in=handler.run_in,
+            progress_timeout=handler.progress_timeout,
         )
         if handler.verify_function is not None:
             made.verify(_behind(handler, handler.verify_function, upgrade))

@@ -149,6 +149,8 @@ class Attempt(Answer):
     build: str | None = None
     offered_at: Instant
     started_at: Instant | None = None
+    progress_at: Instant | None = None
+    progress_timeout_ms: int | None = None
     marked_at: Instant | None = None
     closed_at: Instant | None = None
     error: JsonValue = None

@@ -22,6 +22,8 @@ QUEUES_MAX = 64
 IN_FLIGHT_MAX = 5_000
 RESULT_BYTES_MAX = 256 * 1024
 PROGRESS_BYTES_MAX = 4 * 1024
+PROGRESS_TIMEOUT_MS_MIN = 1_000
+PROGRESS_TIMEOUT_MS_MAX = 24 * 3600 * 1000
 ERROR_TEXT_MAX = 4_000
 DETAIL_BYTES_MAX = 16 * 1024
 
@@ -66,13 +68,19 @@ class Message(Request):
 
 
 class HandlerOffer(Part):
-    """One handler version that the worker can run. `digest` is of its parameter and result types."""
+    """One handler version that the worker can run. `digest` is of its parameter and result types.
+
+    `progress_timeout_ms`: an attempt that reports no progress for so long is over.
+    """
 
     name: HandlerName
     version: Version
     recovery: Recovery
     digest: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
     verify: bool = False
+    progress_timeout_ms: (
+        Annotated[int, Field(ge=PROGRESS_TIMEOUT_MS_MIN, le=PROGRESS_TIMEOUT_MS_MAX)] | None
+    ) = None
 
 
 class InFlight(Part):
@@ -285,9 +293,13 @@ class ProgressItem(Claim):
 
 
 class Progress(Message):
-    """The latest progress of attempts. Not acknowledged; the last one wins."""
+    """The latest progress of attempts; the last one wins.
+
+    With a number it is answered by `renewed` for the attempts whose handlers have a progress time-out.
+    """
 
     type: Literal["progress"] = "progress"
+    number: Number | None = None
     items: Annotated[list[ProgressItem], Field(min_length=1, max_length=ITEMS_MAX)]
 
 

@@ -7,7 +7,7 @@ what leaves now. Everything in here is bounded by the number of slots.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from orbit_sdk.protocol import worker as wire
 from orbit_sdk.protocol.actions import (
@@ -28,6 +28,7 @@ from orbit_sdk.protocol.held import HeldAttempts
 from orbit_sdk.protocol.link import Link, Role, State
 from orbit_sdk.protocol.worker import Message
 from orbit_sdk.values.json_strict import Json
+from orbit_sdk.values.names import handler_key
 from orbit_sdk.worker.events import Ended, Event, MarkAsked, Progressed
 from orbit_sdk.worker.runner import Runner
 from orbit_sdk.worker.settings import WorkerSettings
@@ -42,7 +43,10 @@ _UNSETTLED_EXTRA = 64
 class Desk:
     """The attempts of this process and one link at a time."""
 
-    def __init__(self, settings: WorkerSettings, runner: Runner) -> None:
+    def __init__(
+        self, settings: WorkerSettings, runner: Runner, patience: Mapping[str, int] | None = None
+    ) -> None:
+        """`patience`: handler key -> how long (ms) an attempt of it may go without a word."""
         self.held = HeldAttempts()
         self.link = Link(Role.CLIENT, self.held)
         self.draining = False
@@ -57,6 +61,10 @@ class Desk:
         self._marks_sent: set[str] = set()
         self._progress: dict[str, Json] = {}
         self._announced: wire.Ready | None = None
+        self._patience = patience or {}
+        self._progress_every_ms = min(
+            settings.progress_every_ms, *(ms // 5 for ms in self._patience.values()), 60_000
+        )
         self._renew_due_ms = self._beat_due_ms = self._progress_due_ms = 0
 
     # --- connections ---
@@ -235,15 +243,18 @@ class Desk:
     def _progress_frames(self, at_ms: int) -> Iterator[wire.Progress]:
         if not self._progress or at_ms < self._progress_due_ms:
             return
-        self._progress_due_ms = at_ms + self._settings.progress_every_ms
+        self._progress_due_ms = at_ms + self._progress_every_ms
         told, self._progress = self._progress, {}
-        items = [
-            wire.ProgressItem(attempt_id=key, generation=held.offer.generation, value=value)
-            for key, value in told.items()
-            if (held := self.held.get(key)) is not None
-        ]
+        items: list[wire.ProgressItem] = []
+        renews = False
+        for key, value in told.items():
+            held = self.held.get(key)
+            if held is None:
+                continue
+            items.append(wire.ProgressItem(attempt_id=key, generation=held.offer.generation, value=value))
+            renews = renews or handler_key(held.offer.handler, held.offer.handler_version) in self._patience
         for part in in_parts(items):
-            yield wire.Progress(items=part)
+            yield wire.Progress(number=self.link.next_number(at_ms) if renews else None, items=part)
 
 
 def _written(actions: Iterable[Action]) -> Iterator[Message]:

@@ -18,6 +18,7 @@ import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -79,6 +80,7 @@ class Worker:
                     recovery=one.recovery.value,
                     digest=one.types_digest(),
                     verify=one.can_verify,
+                    progress_timeout_ms=_patience_ms(one),
                 )
                 for one in self._registry.values()
             ],
@@ -109,7 +111,7 @@ class Worker:
                 loop.call_soon_threadsafe(_settle, over, error)
 
         runner = Runner(self._registry, self.settings.slots, loop, self._wires(), self._post_ended)
-        self._desk = Desk(self.settings, runner)
+        self._desk = Desk(self.settings, runner, self._patience())
         backoff = Backoff(
             self.settings.backoff_ms, self.settings.backoff_max_ms, random.SystemRandom().random
         )
@@ -138,6 +140,11 @@ class Worker:
         """Leave now; what runs is lost by its lease. From any thread."""
         if self._uplink is not None:
             self._uplink.post(HaltAsked())
+
+    def _patience(self) -> dict[str, int]:
+        """Handler key -> its time without progress (ms), of those that have one."""
+        found = ((key, _patience_ms(one)) for key, one in self._registry.items())
+        return {key: patience for key, patience in found if patience is not None}
 
     # --- between handlers and the uplink ---
 
@@ -169,6 +176,11 @@ class Worker:
     def _namespace(self) -> str:
         welcome = None if self._desk is None else self._desk.welcome
         return "" if welcome is None else welcome.namespace
+
+
+def _patience_ms(handler: AnyHandler) -> int | None:
+    patience = handler.progress_timeout
+    return None if patience is None else patience // timedelta(milliseconds=1)
 
 
 def _settle(over: asyncio.Future[None], error: BaseException | None) -> None:

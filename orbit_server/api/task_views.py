@@ -204,6 +204,8 @@ def attempt_view(row: Attempt, *, reads: bool) -> dict[str, Any]:
         "worker": row.worker,
         "build": row.build,
         "started_at": _at(row.started_at),
+        "progress_at": _at(row.progress_at),
+        "progress_timeout_ms": row.progress_timeout_ms,
         "marked_at": _at(row.marked_at),
         "closed_at": _at(row.closed_at),
         "error": shown(row.error) if reads else error_view(row.error, reads=False),

@@ -105,6 +105,11 @@ def _facts(
         queues=frozenset(name for name in hello.queues if ("QUEUE", name) not in refused),
         handlers={(one.name, one.version): Recovery(one.recovery) for one in served},
         can_verify=frozenset((one.name, one.version) for one in served if one.verify),
+        progress_timeouts={
+            (one.name, one.version): one.progress_timeout_ms
+            for one in served
+            if one.progress_timeout_ms is not None
+        },
     )
 
 

@@ -243,7 +243,7 @@ class Work:
         return found
 
     async def _keep_progress(self, message: wire.Progress) -> None:
-        """Stored for the next attempt. It is not acknowledged: what is lost was not the last word."""
+        """Stored for the next attempt. Only a numbered one is answered, with the leases that it renewed."""
         kept = []
         for item in message.items:
             known = self._known.get(item.attempt_id)
@@ -251,8 +251,13 @@ class Work:
                 kept.append((known.held, canonical_json(item.value)))
         if kept:
             facts = self._facts
-            command = KeepProgress(facts.namespace_id, facts.id, tuple(kept))
-            await self._parts.database.committer.submit(command)
+            command = KeepProgress(facts.namespace_id, facts.id, tuple(kept), self._parts.times)
+            answers = await self._parts.database.committer.submit(command)
+            items = [
+                wire.Granted(attempt_id=key, lease_ms=ms) for key, ms in answers.items() if ms is not None
+            ]
+            if items and message.number is not None:
+                self._tell(wire.Renewed(number=message.number, items=items))
 
 
 def _told(item: wire.ResultItem) -> Told:

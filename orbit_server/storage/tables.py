@@ -423,6 +423,8 @@ attempts = _table(
     body("error", null=True),
     body("permits", null=True),
     number("asked_generation", null=True),
+    number("progress_timeout_ms", null=True),
+    instant("progress_at", null=True),
     Index("ix_attempts_task", "task_id"),
     Index("ix_attempts_session", "session_id"),
 )

@@ -74,6 +74,8 @@ class SessionFacts:
     queues: frozenset[str]
     handlers: Mapping[HandlerKey, Recovery]
     can_verify: frozenset[HandlerKey] = field(default_factory=frozenset)
+    progress_timeouts: Mapping[HandlerKey, int] = field(default_factory=dict)
+    """Milliseconds, of the handlers that have to report progress."""
 
 
 class WorkerSession(Protocol):

@@ -87,6 +87,7 @@ class Slot:
             recovery=facts.handlers[key],
             can_verify=key in facts.can_verify,
             one_step=True,
+            progress_timeout_ms=facts.progress_timeouts.get(key),
         )
 
     def settle(self, *, used: bool) -> None:

@@ -182,11 +182,16 @@ class MarkEffect(Keyless):
 
 @dataclass(frozen=True, slots=True)
 class KeepProgress(Keyless):
-    """Keep the latest progress (canonical JSON) of attempts this session holds; of others nothing is kept."""
+    """Keep the latest progress (canonical JSON) of attempts this session holds; of others nothing is kept.
+
+    Answers what was kept by attempt id: the lease (ms) where the handler has a progress time-out, which is
+    renewed; else None.
+    """
 
     namespace_id: Id
     session_id: Id
     items: tuple[tuple[Held, str], ...]
+    times: PulseTimes = TIMES
 
     @property
     def lane(self) -> str:
@@ -196,19 +201,25 @@ class KeepProgress(Keyless):
         ids = [held.task_id for held, _ in self.items]
         return {"tasks": ids, "attempts": ids, "task_progress": ids}
 
-    def decide(self, book: Book) -> Done[int]:
-        kept = 0
+    def decide(self, book: Book) -> Done[Mapping[Id, int | None]]:
+        kept: dict[Id, int | None] = {}
         for held, body in self.items:
             found = find(book, held, self.namespace_id)
             if found is None or found[1].session_id != self.session_id:
                 continue
+            task, attempt = found
+            renewed = starting.progressed(task, attempt, self.session_id, book.now, self.times)
+            if renewed is not None:
+                book.change(TASKS, task, renewed[0])
+                book.change(ATTEMPTS, attempt, renewed[1])
             before = book.get(TASK_PROGRESS, held.task_id)
             after = Progress(held.task_id, held.attempt_id, body, book.now)
             if before is None:
                 book.insert(TASK_PROGRESS, after)
             else:
                 book.change(TASK_PROGRESS, before, after)
-            kept += 1
+            until = None if renewed is None else renewed[0].lease_until
+            kept[attempt.id] = None if until is None else (until - book.now) // 1000
         return Done(kept)
 
 

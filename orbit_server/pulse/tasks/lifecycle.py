@@ -137,6 +137,7 @@ class Said(StrEnum):
     NOT_DELIVERED = "NOT_DELIVERED"
     LEASE_LOST = "LEASE_LOST"
     TIMED_OUT = "TIMED_OUT"
+    NO_PROGRESS = "NO_PROGRESS"
 
 
 class ReviewClass(StrEnum):

@@ -66,8 +66,7 @@ class BindAttempts(Keyless):
             return Bound("STOP")
         task, attempt = found
         if attempt.state is AttemptState.CLOSED:
-            lost = attempt.outcome in (Said.LEASE_LOST, Said.TIMED_OUT, Said.NOT_STARTED, Said.NOT_DELIVERED)
-            return Bound("STOP" if lost else "SETTLED")
+            return Bound("STOP" if attempt.outcome in _LOST else "SETTLED")
         if attempt.nonce != self.nonce:
             return Bound("STOP")
         if attempt.state is AttemptState.OFFERED:
@@ -79,6 +78,9 @@ class BindAttempts(Keyless):
         apply(book, task, attempt, move)
         lease_ms = (move.task.lease_until - book.now) // 1000
         return Bound("CONTINUE", lease_ms, starting.wants_cancel(task, attempt))
+
+
+_LOST = (Said.LEASE_LOST, Said.TIMED_OUT, Said.NO_PROGRESS, Said.NOT_STARTED, Said.NOT_DELIVERED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,8 @@ class Attempt:
 
     `nonce` is of the worker process that it was offered to. The lease in force is the task's; `lease_until`
     here is the one granted with the offer, the start or the last reconnect. `outcome`, `charged` and `error`
-    (canonical JSON) are final once the state is CLOSED, and `session_id` is then null.
+    (canonical JSON) are final once the state is CLOSED, and `session_id` is then null. `progress_at` is kept
+    only where the handler declares a progress time-out.
     """
 
     id: Id
@@ -104,6 +105,15 @@ class Attempt:
     error: str | None
     permits: str | None
     asked_generation: int | None
+    progress_timeout_ms: int | None = None
+    progress_at: int | None = None
+
+    @property
+    def progress_until(self) -> int | None:
+        """The attempt is over after this instant unless its handler reports progress (None: no such rule)."""
+        if self.progress_timeout_ms is None or self.started_at is None:
+            return None
+        return (self.progress_at or self.started_at) + self.progress_timeout_ms * 1000
 
 
 @dataclass(frozen=True, slots=True)

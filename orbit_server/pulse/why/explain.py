@@ -75,10 +75,18 @@ def _under_way(facts: Facts, times: PulseTimes) -> Explanation:
     found = [Condition("RUNNING", f"{who} {word}", since=started, until=lease)]
     if task.cancel_requested:
         found.append(Condition("CANCELLING", "a cancel was asked for; the worker has been told"))
+    until = None if attempt is None else attempt.progress_until
+    if attempt is not None and until is not None:
+        said = "has said nothing yet" if attempt.progress_at is None else "last reported"
+        silence = f"its handler {said}; it has to report progress every {attempt.progress_timeout_ms} ms"
+        found.append(Condition("PROGRESS", silence, since=attempt.progress_at or started, until=until))
     limit = None if attempt is None else attempt.limit_at
-    end = (
-        "its time is over" if limit is not None and limit <= lease else "its lease ends unless it is renewed"
-    )
+    if limit is not None and limit <= lease:
+        end = "its time is over"
+    elif until is not None and until <= lease:
+        end = "its time without progress is over"
+    else:
+        end = "its lease ends unless it is renewed"
     return Explanation(moves=True, conditions=tuple(found), next=Next(f"a result comes, or {end}", ends))
 
 

@@ -303,10 +303,11 @@ async def test_an_offer_carries_trace_and_what_the_attempt_before_reported(house
     (offer,) = await house.claimed(worker)
     assert (offer.trace, offer.previous_progress) == (trace, None)
     stranger = KeepProgress(SPACE, "0" * 32, ((held(offer), '{"page":1}'),))
-    assert await house.database.committer.submit(stranger) == 0
+    assert await house.database.committer.submit(stranger) == {}
     for page in (3, 4):
         items = ((held(offer), f'{{"page":{page}}}'),)
-        assert await house.database.committer.submit(KeepProgress(SPACE, worker.facts.id, items)) == 1
+        kept = await house.database.committer.submit(KeepProgress(SPACE, worker.facts.id, items))
+        assert kept == {offer.attempt_id: None}
     await house.report(offer, Said.EXCEPTION, code="E")
     await house.set_task(task_id, due_at=await house.database.now())
     await house.swept_due()

@@ -128,8 +128,8 @@ def test_only_repeatable_work_starts_with_its_claim(recovery: Recovery) -> None:
     assert attempt.charged is at_once
 
 
-def test_a_start_with_the_claim_never_outlives_the_attempts_time() -> None:
-    task, attempt = claimed(ready(recovery=R.READ_ONLY, attempt_timeout_ms=1_000), one_step=True)
+def test_a_lease_never_outlives_the_attempts_time() -> None:
+    task, attempt = begun(ready(recovery=R.READ_ONLY, attempt_timeout_ms=1_000), one_step=True)
     assert task.lease_until == attempt.limit_at == NOW + SECOND
 
 

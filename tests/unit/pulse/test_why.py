@@ -9,6 +9,7 @@ import pytest
 
 from orbit_server.pulse.keys.queries import KeyFacts
 from orbit_server.pulse.queues.queries import Paused
+from orbit_server.pulse.tasks.decide.start import progressed
 from orbit_server.pulse.tasks.keys.decide import UNCLAIMED_US
 from orbit_server.pulse.tasks.keys.records import KeyRow
 from orbit_server.pulse.tasks.lifecycle import Block, Recovery, ReviewClass, TaskState
@@ -16,7 +17,7 @@ from orbit_server.pulse.tasks.limits.records import LimitRow
 from orbit_server.pulse.tasks.records import Task
 from orbit_server.pulse.why.explain import Explanation, explain
 from orbit_server.pulse.why.facts import Facts, Session
-from tests.unit.pulse.making import NOW, SECOND, TIMES, claimed, ready, running
+from tests.unit.pulse.making import NOW, SECOND, SESSION, TIMES, begun, claimed, ready, running
 
 SKEW = TIMES.lease_skew_ms * 1_000
 
@@ -305,3 +306,18 @@ def test_a_task_that_nobody_takes_ends_with_its_latest_start(doubted: bool, word
         f"{words}: no attempt may start after that",
         NOW + SECOND,
     )
+
+
+def test_a_handler_that_has_to_report_is_shown_with_the_time_that_it_has_left() -> None:
+    task, attempt = begun(ready(), progress_timeout_ms=5_000)
+    found = why(task, attempt=attempt)
+    assert codes(found) == ["RUNNING", "PROGRESS"]
+    assert (found.conditions[1].since, found.conditions[1].until) == (NOW, NOW + 5 * SECOND)
+    assert "has said nothing yet" in found.conditions[1].message
+    assert found.next is not None
+    assert found.next.message.endswith("its time without progress is over")
+    later = progressed(task, attempt, SESSION, NOW + SECOND, TIMES)
+    assert later is not None
+    heard = why(later[0], attempt=later[1]).conditions[1]
+    assert (heard.since, heard.until) == (NOW + SECOND, NOW + 6 * SECOND)
+    assert "last reported" in heard.message

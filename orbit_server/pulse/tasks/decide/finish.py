@@ -82,8 +82,15 @@ def lease_ended(task: Task, attempt: Attempt, ground: Ground) -> Move | None:
         return None
     if attempt.state is AttemptState.OFFERED:
         return withdraw(task, attempt, ground.now, ground.times)
-    timed_out = attempt.limit_at is not None and (task.lease_until or 0) >= attempt.limit_at
-    return finish(task, attempt, Report(Said.TIMED_OUT if timed_out else Said.LEASE_LOST), ground)
+    return finish(task, attempt, Report(_why_ended(task.lease_until or 0, attempt)), ground)
+
+
+def _why_ended(lease_until: int, attempt: Attempt) -> Said:
+    """A lease that went as far as it could: the attempt's time is over, or its handler reported nothing."""
+    if attempt.limit_at is not None and lease_until >= attempt.limit_at:
+        return Said.TIMED_OUT
+    until = attempt.progress_until
+    return Said.NO_PROGRESS if until is not None and lease_until >= until else Said.LEASE_LOST
 
 
 def late(task: Task, attempt: Attempt, report: Report, known_digest: str | None) -> Move | None:

@@ -39,6 +39,7 @@ class Claimant:
     recovery: Recovery
     can_verify: bool
     one_step: bool = False
+    progress_timeout_ms: int | None = None
 
 
 def due(task: Task, now: int) -> Move | None:
@@ -118,11 +119,12 @@ def _opened(
 ) -> Attempt:
     """The new attempt, offered or started at once."""
     who, level = offer
-    started = who.one_step and level in REPEATABLE
+    # A verification is short and reports nothing.
+    patience_ms = who.progress_timeout_ms if kind is AttemptKind.RUN else None
+    # Its lease counts from a ready that may be half a lease old: little time would be gone before it began.
+    enough = min(task.attempt_timeout_ms, patience_ms or task.attempt_timeout_ms) >= times.lease_ms
+    started = who.one_step and level in REPEATABLE and enough
     limit_at = now + task.attempt_timeout_ms * 1000 if started else None
-    lease_until = now + times.lease_ms * 1000
-    if limit_at is not None and limit_at < lease_until:
-        lease_until = limit_at
     return Attempt(
         id=attempt_id,
         task_id=task.id,
@@ -138,7 +140,7 @@ def _opened(
         recovery=level,
         offered_at=now,
         started_at=now if started else None,
-        lease_until=lease_until,
+        lease_until=now + times.lease_ms * 1000,
         limit_at=limit_at,
         marked_at=None,
         closed_at=None,
@@ -148,6 +150,7 @@ def _opened(
         error=None,
         permits=None,
         asked_generation=None,
+        progress_timeout_ms=patience_ms,
     )
 
 
@@ -194,16 +197,10 @@ def start(
             closed = close(attempt, Said.NOT_STARTED, now, charged=False)
             return Move(_doubted(task, now), closed), Withdrawn("an earlier attempt may have had its effect")
     limit_at = now + task.attempt_timeout_ms * 1000
-    lease_until = min(now + times.lease_ms * 1000, limit_at)
     runs = attempt.kind is AttemptKind.RUN
-    begun = altered(
-        attempt,
-        state=AttemptState.RUNNING,
-        started_at=now,
-        limit_at=limit_at,
-        lease_until=lease_until,
-        charged=runs,
-    )
+    begun = altered(attempt, state=AttemptState.RUNNING, started_at=now, limit_at=limit_at, charged=runs)
+    lease_until = _lease_end(begun, now, times)
+    begun = altered(begun, lease_until=lease_until)
     after = to(
         task,
         TaskState.RUNNING if runs else task.state,
@@ -249,12 +246,35 @@ def renew(task: Task, attempt: Attempt, session_id: Id, now: int, times: PulseTi
         return None
     if lease_over(task, now, times):
         return None
-    until = now + times.lease_ms * 1000
-    if attempt.limit_at is not None:
-        until = min(until, attempt.limit_at)
+    until = _lease_end(attempt, now, times)
     if until <= now:
         return None
     return altered(task, lease_until=until)
+
+
+def progressed(
+    task: Task, attempt: Attempt, session_id: Id, now: int, times: PulseTimes
+) -> tuple[Task, Attempt] | None:
+    """The handler reported: its time without progress starts anew and the lease is renewed. None: too late,
+    or there is no such rule for this attempt.
+    """
+    if attempt.progress_timeout_ms is None or attempt.state is not AttemptState.RUNNING:
+        return None
+    # What came before the lease ended was in time; the allowance for clocks that differ is not for handlers.
+    if task.lease_until is None or now > task.lease_until:
+        return None
+    fresh = altered(attempt, progress_at=now)
+    after = renew(task, fresh, session_id, now, times)
+    return None if after is None else (after, fresh)
+
+
+def _lease_end(attempt: Attempt, now: int, times: PulseTimes) -> int:
+    """A lease granted now never outlives the time of the attempt, or its time without progress."""
+    until = now + times.lease_ms * 1000
+    for limit in (attempt.limit_at, attempt.progress_until):
+        if limit is not None and limit < until:
+            until = limit
+    return until
 
 
 def mark(task: Task, attempt: Attempt, asker: tuple[Id, str], now: int) -> tuple[Attempt | None, str]:

@@ -23,6 +23,8 @@ CREATE TABLE IF NOT EXISTS attempts (
     error MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     permits MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     asked_generation BIGINT,
+    progress_timeout_ms BIGINT,
+    progress_at BIGINT,
     PRIMARY KEY (id),
     KEY ix_attempts_session (session_id),
     KEY ix_attempts_task (task_id)

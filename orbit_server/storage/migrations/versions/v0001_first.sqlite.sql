@@ -23,6 +23,8 @@ CREATE TABLE IF NOT EXISTS attempts (
     error TEXT,
     permits TEXT,
     asked_generation INTEGER,
+    progress_timeout_ms INTEGER,
+    progress_at INTEGER,
     PRIMARY KEY (id)
 )
  WITHOUT ROWID,
