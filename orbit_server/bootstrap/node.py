@@ -60,7 +60,7 @@ from orbit_server.platform.namespaces import (
 from orbit_server.pulse.dispatch.dispatcher import Dispatcher
 from orbit_server.pulse.queues import rows as queue_rows
 from orbit_server.pulse.tasks import rows as task_rows
-from orbit_server.pulse.tasks.hints import InboxWritten, QueueChanged, TasksDueAt
+from orbit_server.pulse.tasks.hints import InboxWritten, OfferWithdrawn, QueueChanged, TasksDueAt
 from orbit_server.pulse.tasks.keys.operations import KeyRoom
 from orbit_server.pulse.times import PulseTimes
 from orbit_server.retention.keeping import of_server
@@ -244,6 +244,7 @@ def _build(ground: _Ground) -> Parts:
     hints.listen(TasksDueAt, lambda hint: loops["due_tasks"].wake_at(hint.at))
     hints.listen(KeyRoom, lambda _: loops["admissions"].wake())
     hints.listen(QueueChanged, lambda _: loops["admissions"].wake())
+    hints.listen(OfferWithdrawn, gateway.withdraw)
     hints.listen(AdvancePending, lambda _: loops["checkpoints"].wake())
     hints.listen(CredentialRevoked, lambda hint: _revoked(authenticator, gateway, hint))
     app = create_app(server)

@@ -23,6 +23,7 @@ from orbit_server.gateway.rows import (
 )
 from orbit_server.gateway.session import Session
 from orbit_server.platform.permissions import Principal
+from orbit_server.pulse.tasks.hints import OfferWithdrawn
 
 __all__ = ["Gateway"]
 
@@ -114,14 +115,16 @@ class Gateway:
         """Give back attempts that were claimed for a session and not pushed for two sweeps; says how many.
 
         Such attempts are left by a commit whose outcome was unknown. An attempt that is given back is never
-        pushed afterwards.
+        pushed afterwards. Workers also hear here of what other servers stopped or withdrew.
         """
         live = {key: one for key, one in self.sessions.items() if one.open}
         if not live:
             self._suspects.clear()
             return 0
+        offered = {key: one.offered() for key, one in live.items()}
         found = await self.parts.database.read(lambda conn: open_attempts(conn, list(live)))
         returned = await self._give_back(found)
+        self._pass_on(live, offered, found)
         await self._look_after(live)
         return returned
 
@@ -145,6 +148,25 @@ class Gateway:
                 tuple(one.held for one in held if one.started),
             )
         return sum(map(len, lost.values()))
+
+    @staticmethod
+    def _pass_on(live: dict[Id, Session], offered: dict[Id, set[Id]], found: Sequence[OpenAttempt]) -> None:
+        """Tell of cancels, and of offers that were pushed before the look and are not open any more."""
+        still = {one.held.attempt_id for one in found}
+        wanted: dict[Id, list[Id]] = {}
+        for one in found:
+            if one.cancel_requested and one.started:
+                wanted.setdefault(one.session_id, []).append(one.held.attempt_id)
+        for key, session in live.items():
+            session.tell_cancel(wanted.get(key, ()))
+            if gone := (offered[key] & session.offered()) - still:
+                session.withdraw(sorted(gone))
+
+    def withdraw(self, hint: OfferWithdrawn) -> None:
+        """A commit of this node closed an offer."""
+        session = self.sessions.get(hint.session_id)
+        if session is not None:
+            session.withdraw([hint.attempt_id])
 
     async def _look_after(self, live: dict[Id, Session]) -> None:
         """Now and then: say that the sessions live, and whether their credentials still are good."""

@@ -33,11 +33,14 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True)
 class OpenAttempt:
-    """An attempt that is offered or runs, as its session's row says."""
+    """An attempt that is offered or runs, as its session's row says. `cancel_requested`: its worker should
+    stop it (a verification is not stopped).
+    """
 
     held: Held
     session_id: Id
     started: bool
+    cancel_requested: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +122,18 @@ def live_handlers(conn: Connection, namespace_id: Id, since: int) -> list[str]:
 def open_attempts(conn: Connection, session_ids: Iterable[Id]) -> list[OpenAttempt]:
     """Attempts bound to these sessions that are not closed."""
     found: list[OpenAttempt] = []
-    columns = (
-        attempts.c.id, attempts.c.task_id, attempts.c.generation, attempts.c.session_id, attempts.c.state
-    )  # fmt: skip
+    a = attempts.c
+    columns = (a.id, a.task_id, a.generation, a.session_id, a.state, a.kind, tasks.c.cancel_requested)
+    query = select(*columns).join(tasks, tasks.c.id == a.task_id)
     for part in _parts(list(session_ids)):
-        rows = conn.execute(
-            select(*columns).where(attempts.c.session_id.in_(part), attempts.c.state != "CLOSED")
-        )
+        rows = conn.execute(query.where(a.session_id.in_(part), a.state != "CLOSED"))
         found.extend(
-            OpenAttempt(Held(row.task_id, row.id, row.generation), row.session_id, row.state == "RUNNING")
+            OpenAttempt(
+                Held(row.task_id, row.id, row.generation),
+                row.session_id,
+                started=row.state == "RUNNING",
+                cancel_requested=bool(row.cancel_requested) and row.kind == "RUN",
+            )
             for row in rows
         )
     return found

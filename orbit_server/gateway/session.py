@@ -81,7 +81,8 @@ class Session:
             size = sum(len(offer.parameters) for offer in part)
             for offer in part:
                 held = Held(offer.task_id, offer.attempt_id, offer.generation)
-                self.known[offer.attempt_id] = KnownAttempt(held, offer.workflow_id)
+                offered = not offer.started
+                self.known[offer.attempt_id] = KnownAttempt(held, offer.workflow_id, offered)
             if not self._send(wire.Offer(items=[item_of(offer) for offer in part]), size):
                 self._return(part)
 
@@ -89,6 +90,17 @@ class Session:
         """Somebody asked these running attempts to stop."""
         if self._work is not None:
             self._work.tell_cancel(attempt_ids)
+
+    def offered(self) -> set[Id]:
+        """Attempts that were pushed and have not begun."""
+        return {key for key, known in self.known.items() if known.offered}
+
+    def withdraw(self, attempt_ids: Sequence[Id]) -> None:
+        """These offers were closed: those that were pushed must not begin, a push of others is dropped."""
+        pushed = [key for key in attempt_ids if key in self.known]
+        self.given_back.update(set(attempt_ids) - set(pushed))
+        if self._work is not None:
+            self._work.withdraw(pushed)
 
     def _return(self, offers: Sequence[Offer]) -> None:
         """Hand back what was not sent: nothing of it can have begun."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from orbit_sdk.errors import NotFound, OrbitError
@@ -45,6 +45,8 @@ class KnownAttempt:
 
     held: Held
     workflow_id: Id | None
+    offered: bool = False
+    """Pushed, and its start not granted yet."""
 
 
 class Work:
@@ -90,6 +92,19 @@ class Work:
         """The attempt is over for this session."""
         self._known.pop(attempt_id, None)
         self._cancel_told.discard(attempt_id)
+
+    def _begun(self, attempt_id: Id) -> None:
+        known = self._known.get(attempt_id)
+        if known is not None:
+            self._known[attempt_id] = replace(known, offered=False)
+
+    def withdraw(self, attempt_ids: Sequence[Id]) -> None:
+        """Say that offers must not begin, before the worker asks."""
+        for attempt_id in attempt_ids:
+            self.forget(attempt_id)
+        for part in in_parts(attempt_ids):
+            items = [wire.Gone(attempt_id=key, reason="the offer was withdrawn") for key in part]
+            self._tell(wire.Withdrawn(items=items))
 
     def tell_cancel(self, attempt_ids: Iterable[Id], reason: str = "a cancel was asked for") -> None:
         """Each attempt is told once."""
@@ -145,6 +160,7 @@ class Work:
                 self._tell(_error(answer, "start"))
             elif answer.granted:
                 granted.append(wire.Granted(attempt_id=one.attempt_id, lease_ms=answer.lease_ms))
+                self._begun(one.attempt_id)
                 if answer.cancel_requested:
                     cancels.append(one.attempt_id)
             else:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -27,6 +27,7 @@ from orbit_server.gateway import (
     gateway_blueprint,
 )
 from orbit_server.platform.permissions import Names, Principal
+from orbit_server.pulse.tasks.hints import OfferWithdrawn
 from orbit_server.pulse.times import PulseTimes
 from orbit_server.storage.migrations import migrate
 from tests.storage.pulse.house import SPACE, House
@@ -64,6 +65,12 @@ class Served(House):
             )
         )
         self.address = ""
+
+    def _on_commit(self, hints: Sequence[object]) -> None:
+        super()._on_commit(hints)
+        for hint in hints:
+            if isinstance(hint, OfferWithdrawn):
+                self.gateway.withdraw(hint)
 
     async def _authenticate(self, token: str) -> Principal:
         if token not in self.tokens:

@@ -22,10 +22,13 @@ from orbit_sdk.worker import Worker
 from orbit_server.gateway.rows import SessionRow, write_session
 from orbit_server.platform.permissions import Names
 from orbit_server.pulse.sweeps import sweep_due
+from orbit_server.pulse.tasks.commands import CancelTask
 from orbit_server.pulse.tasks.lifecycle import Recovery as TaskRecovery
 from orbit_server.pulse.tasks.lifecycle import TaskState
 from orbit_server.pulse.times import PulseTimes
 from orbit_server.storage.tables import sessions
+from tests.storage.pulse.house import SPACE, House
+from tests.storage.pulse.test_keys import Gate
 from tests.worker.served import Served, claim, listed, principal, served
 
 
@@ -246,6 +249,46 @@ async def test_the_sweep_gives_back_what_was_claimed_and_never_pushed(house: Ser
         assert await house.gateway.sweep() == 0
         assert await house.gateway.sweep() == 1
         assert (await house.task(task_id)).state is TaskState.READY
+
+
+@pytest.mark.parametrize("how", ["pause", "cancel"])
+async def test_a_worker_hears_of_a_withdrawn_offer_before_it_asks(house: Served, how: str) -> None:
+    async with house.connected() as worker:
+        await worker.greet()
+        await worker.ready(1)
+        task_id = await house.submit(recovery=TaskRecovery.CONSERVATIVE)
+        (offer,) = await worker.offers(1)
+        if how == "pause":
+            await house.database.committer.submit(Gate([task_id], closed=True))
+        else:
+            await house.database.committer.submit(CancelTask(None, SPACE, task_id, house.by()))
+        told = await worker.hear(wire.Withdrawn)
+        assert (told.number, [one.attempt_id for one in told.items]) == (None, [offer.attempt_id])
+        await worker.say(wire.Start(number=9, items=[claim(offer)]))
+        assert (await worker.hear(wire.Withdrawn)).number == 9
+
+
+async def test_a_worker_hears_of_what_another_server_withdrew_and_cancelled(mariadb_url: str) -> None:
+    times = PulseTimes()
+    async with (
+        served(mariadb_url, times) as house,
+        House(mariadb_url, times) as other,
+        house.connected() as worker,
+    ):
+        await worker.greet()
+        await worker.ready(2)
+        withdrawn = await house.submit(recovery=TaskRecovery.CONSERVATIVE)
+        (offer,) = await worker.offers(1)
+        runs = await house.submit()
+        (running,) = await worker.offers(1)
+        for task_id in (withdrawn, runs):
+            await other.database.committer.submit(CancelTask(None, SPACE, task_id, other.by()))
+        await house.gateway.sweep()
+        told = [await worker.hear(wire.Withdrawn, wire.Cancel) for _ in range(2)]
+        found = {(one.type, one.items[0].attempt_id) for one in told}
+        assert found == {("withdrawn", offer.attempt_id), ("cancel", running.attempt_id)}
+        await house.gateway.sweep()
+        assert (await worker.result(running, outcome="CANCELLED")).answer == "ACCEPTED"
 
 
 async def test_a_draining_worker_gets_nothing_more_but_may_report(house: Served) -> None:

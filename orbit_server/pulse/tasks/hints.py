@@ -53,6 +53,14 @@ class CancelWanted:
 
 
 @dataclass(frozen=True, slots=True)
+class OfferWithdrawn:
+    """This offer was closed before its worker began it: the worker need not ask any more."""
+
+    session_id: Id
+    attempt_id: Id
+
+
+@dataclass(frozen=True, slots=True)
 class QueueChanged:
     """A queue was paused or resumed."""
 

@@ -21,7 +21,14 @@ from orbit_server.pulse.tasks.decide import stop as stopping
 from orbit_server.pulse.tasks.decide.move import Body, Move, Note
 from orbit_server.pulse.tasks.decide.stop import Resolution, Verdict
 from orbit_server.pulse.tasks.decide.submit import NewTask, submit
-from orbit_server.pulse.tasks.hints import AttemptEnded, CancelWanted, InboxWritten, TaskReady, TasksDueAt
+from orbit_server.pulse.tasks.hints import (
+    AttemptEnded,
+    CancelWanted,
+    InboxWritten,
+    OfferWithdrawn,
+    TaskReady,
+    TasksDueAt,
+)
 from orbit_server.pulse.tasks.lifecycle import TERMINAL, AttemptKind, ErrorCode, TaskState
 from orbit_server.pulse.tasks.records import Attempt, Evidence, InboxRow, Task, TaskResult
 from orbit_server.pulse.tasks.rows import ATTEMPTS, EVIDENCE, INBOX, TASK_RESULTS, TASK_SPECS, TASKS
@@ -88,6 +95,7 @@ def cancel_task(book: Book, task_id: Id, reason: str | None = None) -> Task:
     if done.move is None:
         return task
     after = apply(book, task, attempt, done.move, reason=reason)
+    _withdrawn(book, task, attempt)
     if done.tell and attempt is not None and attempt.session_id is not None:
         book.after_commit(CancelWanted(attempt.session_id, attempt.id))
     return after
@@ -107,6 +115,8 @@ def gate_tasks(book: Book, task_ids: Iterable[Id], closed: bool) -> None:
     holdings.require(book, [(task, move.task, attempt, move.attempt) for task, attempt, move in moves])
     for task, attempt, move in moves:
         apply(book, task, attempt, move)
+        if closed:
+            _withdrawn(book, task, attempt)
 
 
 def detach_task(book: Book, task_id: Id) -> Task:
@@ -114,7 +124,11 @@ def detach_task(book: Book, task_id: Id) -> Task:
     task = task_of(book, task_id)
     attempt = open_attempt(book, task)
     move = stopping.detach(task, attempt, book.now)
-    return task if move is None else apply(book, task, attempt, move)
+    if move is None:
+        return task
+    after = apply(book, task, attempt, move)
+    _withdrawn(book, task, attempt)
+    return after
 
 
 def settle_task(book: Book, task_id: Id, resolution: Resolution, reason: str | None = None) -> Task:
@@ -198,6 +212,12 @@ def apply(
     if starting.claimable(task) is None:
         _hint_ready(book, after)
     return after
+
+
+def _withdrawn(book: Book, task: Task, attempt: Attempt | None) -> None:
+    """The task is not for the worker any more that it was offered to, if it was."""
+    if attempt is not None and attempt.session_id is not None and task.state is TaskState.OFFERED:
+        book.after_commit(OfferWithdrawn(attempt.session_id, attempt.id))
 
 
 def _has_holdings(task: Task, attempt: Attempt | None) -> bool:
