@@ -178,7 +178,11 @@ def credential_create(
     ] = None,
     signal: Annotated[
         list[str] | None,
-        typer.Option("--signal", metavar="DEFINITION", help="May signal its workflows; * for all."),
+        typer.Option(
+            "--signal",
+            metavar="DEFINITION[:SIGNAL]",
+            help="May signal its workflows, with this signal or every one; * for all.",
+        ),
     ] = None,
     priority_max: Annotated[
         int | None,

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from orbit_sdk.protocol.tasks import Task
     from orbit_sdk.protocol.workflows import Workflow
 
-__all__ = ["Token", "Url", "WorkflowId", "address", "connected", "task_id", "workflow_id"]
+__all__ = ["KEY", "Token", "Url", "WorkflowId", "address", "connected", "task_id", "workflow_id"]
 
 KEY = "key:"
+"""How a business key is written where an id may stand."""
 _PATIENCE_S = 2.0
 _SHOWN = 5
 _AWAY = "the server cannot be reached"

@@ -14,7 +14,7 @@ from orbit_sdk.cli.output import Json, Output
 from orbit_sdk.cli.shapes import state_of, wire
 from orbit_sdk.cli.values import json_value
 
-__all__ = ["Reason", "cancel", "pause", "restart", "resume"]
+__all__ = ["OnBehalfOf", "Reason", "cancel", "pause", "restart", "resume"]
 
 Reason = Annotated[
     str,
@@ -30,6 +30,10 @@ Expected = Annotated[
         help="Refuse when the control version has moved on. Default: what it is now.",
     ),
 ]
+OnBehalfOf = Annotated[
+    str | None,
+    typer.Option("--on-behalf-of", metavar="NAME", help="For whom you act. Needs act:on-behalf."),
+]
 OperationId = Annotated[
     str | None, typer.Option("--operation-id", help="The identity of this request, for safe repeats.")
 ]
@@ -42,12 +46,15 @@ def pause(
     expected: Expected = None,
     operation_id: OperationId = None,
     dry_run: DryRun = False,
+    behalf: OnBehalfOf = None,
     url: Url = None,
     token: Token = None,
     json: Json = False,
 ) -> None:
     """Start nothing new. Clocks run on; results and signals are kept."""
-    _control("pause", workflow, reason, (expected, operation_id, dry_run), (url, token), Output(json=json))
+    _control(
+        "pause", workflow, reason, (expected, operation_id, dry_run, behalf), (url, token), Output(json=json)
+    )
 
 
 @command('orbit resume key:A-17 --reason "the bank is back"')
@@ -57,12 +64,15 @@ def resume(
     expected: Expected = None,
     operation_id: OperationId = None,
     dry_run: DryRun = False,
+    behalf: OnBehalfOf = None,
     url: Url = None,
     token: Token = None,
     json: Json = False,
 ) -> None:
     """Lift the pause, and nothing else."""
-    _control("resume", workflow, reason, (expected, operation_id, dry_run), (url, token), Output(json=json))
+    _control(
+        "resume", workflow, reason, (expected, operation_id, dry_run, behalf), (url, token), Output(json=json)
+    )
 
 
 @command(
@@ -75,12 +85,15 @@ def cancel(
     expected: Expected = None,
     operation_id: OperationId = None,
     dry_run: DryRun = False,
+    behalf: OnBehalfOf = None,
     url: Url = None,
     token: Token = None,
     json: Json = False,
 ) -> None:
     """Stop what has not started, ask what runs, and wait for the truth. What was done stays done."""
-    _control("cancel", workflow, reason, (expected, operation_id, dry_run), (url, token), Output(json=json))
+    _control(
+        "cancel", workflow, reason, (expected, operation_id, dry_run, behalf), (url, token), Output(json=json)
+    )
 
 
 class Effects(StrEnum):
@@ -105,6 +118,8 @@ def restart(
     ] = None,
     version: Annotated[int | None, typer.Option("--version", min=1, help="Another version.")] = None,
     operation_id: OperationId = None,
+    dry_run: DryRun = False,
+    behalf: OnBehalfOf = None,
     url: Url = None,
     token: Token = None,
     json: Json = False,
@@ -119,10 +134,14 @@ def restart(
             reason=reason,
             version=version,
             operation_id=operation_id,
+            dry_run=dry_run,
+            on_behalf_of=behalf,
             **more,
         )
     if json:
         out.data(wire(answer))
+    elif answer.forecast is not None:
+        say_forecast(answer.forecast, out)
     else:
         out.line(f"{answer.id}  {state_of(answer)}")
 
@@ -131,11 +150,11 @@ def _control(
     action: Literal["pause", "resume", "cancel"],
     workflow: str,
     reason: str,
-    identity: tuple[int | None, str | None, bool],
+    identity: tuple[int | None, str | None, bool, str | None],
     where: tuple[str | None, str | None],
     out: Output,
 ) -> None:
-    expected, operation_id, dry_run = identity
+    expected, operation_id, dry_run, behalf = identity
     with connected(*where) as client:
         found = workflow_id(client, workflow)
         if expected is None and action != "cancel":
@@ -147,6 +166,7 @@ def _control(
             expected_control_version=expected,
             operation_id=operation_id,
             dry_run=dry_run,
+            on_behalf_of=behalf,
         )
     if out.json:
         out.data(wire(answer))

@@ -9,7 +9,7 @@ import typer
 
 from orbit_sdk.cli.command import command, group
 from orbit_sdk.cli.connection import Token, Url, WorkflowId, connected, workflow_id
-from orbit_sdk.cli.control import Reason
+from orbit_sdk.cli.control import OnBehalfOf, Reason
 from orbit_sdk.cli.forecasts import DryRun, say_forecast
 from orbit_sdk.cli.output import Json, Output
 from orbit_sdk.cli.shapes import compact, items, moment, state_of, wire
@@ -126,6 +126,7 @@ def review_resolve(
     revision: Revision = None,
     operation_id: OperationId = None,
     dry_run: DryRun = False,
+    behalf: OnBehalfOf = None,
     url: Url = None,
     token: Token = None,
     json: Json = False,
@@ -135,7 +136,8 @@ def review_resolve(
     A task of its own is decided on with `orbit task resolve`.
     """
     out = Output(json=json)
-    said = decision(verdict, reason, basis, {"evidence": evidence, "code": code, "message": message}, result)
+    optional = {"evidence": evidence, "code": code, "message": message, "on_behalf_of": behalf}
+    said = decision(verdict, reason, basis, optional, result)
     with connected(url, token) as client:
         found = workflow_id(client, workflow)
         if revision is None:

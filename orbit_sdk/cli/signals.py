@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from orbit_sdk.cli.command import command
-from orbit_sdk.cli.connection import Token, Url, WorkflowId, connected, workflow_id
+from orbit_sdk.cli.connection import KEY, Token, Url, WorkflowId, connected, workflow_id
+from orbit_sdk.cli.control import OnBehalfOf
 from orbit_sdk.cli.output import ExitCode, Json, Output
 from orbit_sdk.cli.shapes import wire
 from orbit_sdk.cli.values import json_value
@@ -31,6 +32,7 @@ _WHY: Final = {
 @command(
     """orbit signal key:A-17 order.approval '{"granted": true}'""",
     "orbit signal key:A-17 order.approval @approval.json --match A-17 --idempotency-key mail-4711",
+    """orbit signal key:A-17 order.paid '{"amount": 12}' --definition order""",
 )
 def signal(
     workflow: WorkflowId,
@@ -49,6 +51,15 @@ def signal(
         str | None, typer.Option("--idempotency-key", help="The signal's identity, for safe repeats.")
     ] = None,
     evidence: Annotated[str | None, typer.Option("--evidence", help="What this rests on.")] = None,
+    definition: Annotated[
+        str | None,
+        typer.Option(
+            "--definition",
+            help="Of this definition: the server finds the one open workflow with key:<key>, and --match is "
+            "the key unless you say otherwise.",
+        ),
+    ] = None,
+    behalf: OnBehalfOf = None,
     url: Url = None,
     token: Token = None,
     json: Json = False,
@@ -57,16 +68,18 @@ def signal(
     out = Output(json=json)
     content = json_value(body, "BODY")
     with connected(url, token) as client:
-        found = workflow_id(client, workflow)
-        answer = client.workflows.signal(
-            found,
-            name,
-            _match(client, found, name, match),
-            content,
-            idempotency_key=idempotency_key,
-            step_key=step,
-            evidence=evidence,
-        )
+        more = {
+            "idempotency_key": idempotency_key,
+            "step_key": step,
+            "evidence": evidence,
+            "on_behalf_of": behalf,
+        }
+        if definition is not None:
+            key = _key(workflow)
+            answer = client.workflows.signal_by_key(definition, key, name, content, match=match, **more)
+        else:
+            found = workflow_id(client, workflow)
+            answer = client.workflows.signal(found, name, _match(client, found, name, match), content, **more)
     if json:
         out.data(wire(answer))
     else:
@@ -77,6 +90,14 @@ def signal(
             out.note(why, "dim")
     if answer.state in ("REJECTED", "EXPIRED"):
         raise typer.Exit(ExitCode.REFUSED)
+
+
+def _key(workflow: str) -> str:
+    if not workflow.startswith(KEY):
+        raise typer.BadParameter(
+            "with --definition the workflow is key:<business key>", param_hint="WORKFLOW"
+        )
+    return workflow.removeprefix(KEY)
 
 
 def _refuse_hopeless(workflow: WorkflowDetail, steps: list[Step], name: str) -> None:

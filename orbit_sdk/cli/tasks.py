@@ -10,7 +10,7 @@ import typer
 
 from orbit_sdk.cli.command import command, group
 from orbit_sdk.cli.connection import Token, Url, connected, task_id, workflow_id
-from orbit_sdk.cli.control import Reason
+from orbit_sdk.cli.control import OnBehalfOf, Reason
 from orbit_sdk.cli.output import Json, Output
 from orbit_sdk.cli.reviews import (
     Basis,
@@ -248,6 +248,7 @@ def task_cancel(
     identity: TaskId,
     reason: Reason,
     operation_id: OperationId = None,
+    behalf: OnBehalfOf = None,
     url: Url = None,
     token: Token = None,
     json: Json = False,
@@ -255,7 +256,9 @@ def task_cancel(
     """Cancel a task: at once when it has not started, as a request when it runs."""
     out = Output(json=json)
     with connected(url, token) as client:
-        answer = client.tasks.cancel(task_id(client, identity), reason=reason, operation_id=operation_id)
+        answer = client.tasks.cancel(
+            task_id(client, identity), reason=reason, operation_id=operation_id, on_behalf_of=behalf
+        )
     if json:
         out.data(wire(answer))
     else:
@@ -277,13 +280,15 @@ def task_resolve(
     message: Message = None,
     revision: Revision = None,
     operation_id: OperationId = None,
+    behalf: OnBehalfOf = None,
     url: Url = None,
     token: Token = None,
     json: Json = False,
 ) -> None:
     """Decide on a task in review: it succeeded, failed, was cancelled, or is retried as a new task."""
     out = Output(json=json)
-    said = decision(verdict, reason, basis, {"evidence": evidence, "code": code, "message": message}, result)
+    optional = {"evidence": evidence, "code": code, "message": message, "on_behalf_of": behalf}
+    said = decision(verdict, reason, basis, optional, result)
     with connected(url, token) as client:
         found = task_id(client, identity)
         if revision is None:

@@ -9,6 +9,7 @@ import typer
 
 from orbit_sdk.cli.command import command, group
 from orbit_sdk.cli.connection import Token, Url, WorkflowId, connected, workflow_id
+from orbit_sdk.cli.control import OnBehalfOf
 from orbit_sdk.cli.output import Json, Output
 from orbit_sdk.cli.shapes import items, moment, wire
 from orbit_sdk.cli.values import json_value
@@ -67,6 +68,7 @@ def wait_answer(
         str, typer.Argument(metavar="BODY", help="JSON, @file, or - for standard input.", show_default=False)
     ],
     evidence: Annotated[str | None, typer.Option("--evidence", help="What this rests on.")] = None,
+    behalf: OnBehalfOf = None,
     url: Url = None,
     token: Token = None,
     json: Json = False,
@@ -79,7 +81,7 @@ def wait_answer(
         activation = client.workflows.step(found, step).activation_id
         if activation is None:
             raise typer.BadParameter(f"the step {step} has not been reached", param_hint="STEP")
-        answer = client.waits.answer(activation, content, evidence=evidence)
+        answer = client.waits.answer(activation, content, evidence=evidence, on_behalf_of=behalf)
     if json:
         out.data(wire(answer))
     else:

@@ -55,6 +55,11 @@ class Call:
         return None if self.body is None else canonical_bytes(self.body)
 
 
+def spoken(**fields: Any) -> dict[str, Any]:
+    """The fields that say something; what is None is left out of a body."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def new_key() -> str:
     """An Idempotency-Key for a request whose caller gave none: fresh, and kept over its repeats."""
     return secrets.token_hex(16)

@@ -6,10 +6,12 @@ Ids are 32 lower-case hex, instants RFC 3339 in UTC with microseconds, 64-bit co
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -21,7 +23,7 @@ from pydantic import (
 )
 
 from orbit_sdk.values.instants import from_rfc3339, to_rfc3339
-from orbit_sdk.values.names import NAME_PATTERN, QUEUE_PATTERN
+from orbit_sdk.values.names import ERROR_CODE_PATTERN, NAME_PATTERN, QUEUE_PATTERN
 
 __all__ = [
     "Answer",
@@ -29,24 +31,32 @@ __all__ = [
     "Counter",
     "Digest",
     "ErrorBody",
+    "ErrorCode",
     "ErrorDetail",
+    "EvidenceText",
     "HandlerName",
     "Id",
     "IdempotencyKey",
     "Instant",
     "JsonValue",
     "Labels",
+    "Managed",
     "Match",
+    "Message",
+    "OnBehalfOf",
     "Page",
     "QueueName",
     "Reason",
     "Request",
+    "SignalEvidence",
+    "Words",
     "micros_of",
     "moment_of",
 ]
 
 T = TypeVar("T")
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -84,6 +94,15 @@ def _counter(value: Any) -> Any:
     return value
 
 
+def _printable(text: str) -> str:
+    found = _CONTROL.search(text)
+    if found is not None:
+        raise ValueError(
+            f"has a control character (U+{ord(found[0]):04X}) in place {found.start()}; write it without"
+        )
+    return text
+
+
 Instant = Annotated[
     datetime,
     BeforeValidator(_instant),
@@ -98,20 +117,33 @@ Counter = Annotated[
 ]
 Id = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Words = Annotated[
+    str,
+    AfterValidator(_printable),
+    Field(json_schema_extra={"pattern": r"^[^\x00-\x1f\x7f-\x9f]*$"}),
+]
+"""A text of a person's, kept and shown again: in one line, without control characters."""
 IdempotencyKey = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
 BusinessKey = Annotated[
     str,
     StringConstraints(
-        min_length=1, max_length=200, pattern=r"^[^\x00-\x20\x7f]([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])?$"
+        min_length=1,
+        max_length=200,
+        pattern=r"^[^\x00-\x20\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\x9f])?$",
     ),
 ]
 Match = Annotated[str, StringConstraints(max_length=200)] | Annotated[int, Field(ge=-(2**53), le=2**53)]
 HandlerName = Annotated[str, StringConstraints(max_length=128, pattern=NAME_PATTERN)]
 QueueName = Annotated[str, StringConstraints(max_length=128, pattern=QUEUE_PATTERN)]
-Reason = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Reason = Annotated[Words, StringConstraints(min_length=1, max_length=1000)]
+OnBehalfOf = Annotated[Words, StringConstraints(min_length=1, max_length=200)]
+EvidenceText = Annotated[Words, StringConstraints(max_length=4000)]
+SignalEvidence = Annotated[Words, StringConstraints(max_length=1000)]
+Message = Annotated[Words, StringConstraints(max_length=4000)]
+ErrorCode = Annotated[str, StringConstraints(pattern=ERROR_CODE_PATTERN)]
 Labels = dict[
     Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,62}$")],
-    Annotated[str, StringConstraints(max_length=200)],
+    Annotated[Words, StringConstraints(max_length=200)],
 ]
 
 
@@ -119,6 +151,15 @@ class Request(BaseModel):
     """A body that a caller sends."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Managed(Request):
+    """What somebody is told to do. `on_behalf_of` names the person whom the caller acts for, and needs the
+    permission `act:on-behalf`; it is kept beside the caller's own name.
+    """
+
+    reason: Reason
+    on_behalf_of: OnBehalfOf | None = None
 
 
 class Answer(BaseModel):

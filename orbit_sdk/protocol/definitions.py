@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
-from orbit_sdk.protocol.common import Answer, Counter, Instant, Reason, Request
+from orbit_sdk.protocol.common import Answer, Counter, Instant, Managed, OnBehalfOf, Reason, Request
 
 
 class PublishDefinition(Request):
@@ -57,10 +57,9 @@ class SetCurrent(Request):
     """Moves the current pointer; `expected_revision` is the pointer's revision seen by the caller."""
 
     version: int
-    reason: str | None = None
+    reason: Reason | None = None
+    on_behalf_of: OnBehalfOf | None = None
 
 
-class RetireDefinition(Request):
+class RetireDefinition(Managed):
     """A retired version takes no new starts; running instances go on."""
-
-    reason: Reason

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from orbit_sdk.protocol.common import Answer, Id, Instant, Request
+from orbit_sdk.protocol.common import Answer, Id, Instant, Managed, Request, Words
 
 
 class CreateCredential(Request):
-    """`submit_queues`, `consume_queues`: names, or `["*"]`. `signal_definitions`: definition ids, or
-    `["*"]`.
+    """`submit_queues`, `consume_queues`: names, or `["*"]`. `signal_definitions`: `order` (every signal of
+    workflows of this definition), `order:payment.received` (one of them), `*:payment.received`, or `*`.
     """
 
     name: Annotated[
@@ -45,15 +45,14 @@ class CreatedCredential(Credential):
     token: str
 
 
-class Revoke(Request):
-    reason: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+class Revoke(Managed):
+    """Why, and for whom."""
 
 
-class BlockBuild(Request):
+class BlockBuild(Managed):
     """Whose workers get no work any more, or again."""
 
-    build: Annotated[str, StringConstraints(min_length=1, max_length=200)]
-    reason: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+    build: Annotated[Words, StringConstraints(min_length=1, max_length=200)]
 
 
 class BuildState(Answer):

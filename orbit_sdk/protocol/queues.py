@@ -6,12 +6,14 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from orbit_sdk.protocol.common import Answer, BusinessKey, Counter, Instant, Reason, Request
+from orbit_sdk.protocol.common import Answer, BusinessKey, Counter, Instant, Managed, Request
 
 Most = Annotated[int, Field(ge=0, le=1_000_000)]
 ClassName = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x20\x7f:]([^\x00-\x1f\x7f:]*)$"),
+    StringConstraints(
+        min_length=1, max_length=128, pattern=r"^[^\x00-\x20\x7f-\x9f:]([^\x00-\x1f\x7f-\x9f:]*)$"
+    ),
 ]
 
 
@@ -26,39 +28,35 @@ class Rate(Request):
     burst: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
 
 
-class SetLimits(Request):
+class SetLimits(Managed):
     """All limits of a queue or of the namespace, as they are to be; what is null does not limit."""
 
     running_max: Most | None = None
     backlog_max: Most | None = None
     rate: Rate | None = None
-    reason: Reason
     expected_revision: Counter | None = None
 
 
-class SetKeyClass(Request):
+class SetKeyClass(Managed):
     """How many tasks of each concurrency key of a class (the part before the first colon; `default` without
     one) may be under way at once.
     """
 
     name: ClassName
     running_max: Annotated[int, Field(ge=1, le=1_000)]
-    reason: Reason
     expected_revision: Counter | None = None
 
 
-class SetWeight(Request):
+class SetWeight(Managed):
     """The share of a fairness key: a key of weight 2 gets twice as many turns as one of weight 1."""
 
     fairness_key: BusinessKey
     weight: Annotated[int, Field(ge=1, le=1_000)]
-    reason: Reason
 
 
-class ControlQueue(Request):
+class ControlQueue(Managed):
     """Pause or resume. `expected_revision` is checked where it is given (0: nothing was said before)."""
 
-    reason: Reason
     expected_revision: Counter | None = None
 
 

@@ -14,8 +14,8 @@ from orbit_sdk.protocol.common import (
     Id,
     Instant,
     Labels,
+    Managed,
     QueueName,
-    Reason,
     Request,
 )
 from orbit_sdk.protocol.tasks import DurationMs, RecoveryName, RetryPolicy
@@ -25,7 +25,9 @@ from orbit_sdk.values.defaults import DEFAULTS
 ScheduleState = Literal["ACTIVE", "PAUSED", "FINISHED"]
 FireState = Literal["WAITING", "STARTED", "FINISHED", "SKIPPED", "REFUSED"]
 FireCause = Literal["PLAN", "TRIGGER", "BACKFILL"]
-ScheduleName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]
+ScheduleName = Annotated[
+    str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")
+]
 
 
 class CronTiming(Request):
@@ -126,30 +128,28 @@ class CreateSchedule(ScheduleSpec):
     paused: bool = False
 
 
-class EditSchedule(ScheduleSpec):
+class EditSchedule(ScheduleSpec, Managed):
     """A new version, in force from `effective_at` on (now by default)."""
 
     expected_version: Version
     effective_at: Instant | None = None
-    reason: Reason
 
 
-class ControlSchedule(Request):
-    reason: Reason
+class ControlSchedule(Managed):
+    """Why, and for whom."""
 
 
-class TriggerSchedule(Request):
-    reason: Reason
+class TriggerSchedule(Managed):
+    """Why, and for whom."""
 
 
-class BackfillSchedule(Request):
+class BackfillSchedule(Managed):
     """Run what was planned from `start_at` (included) to `end_at` (excluded) and has not run."""
 
     start_at: Instant
     end_at: Instant
     per_minute: Annotated[int, Field(ge=1, le=600)] = 60
     dry_run: bool = False
-    reason: Reason
 
 
 class Schedule(Answer):

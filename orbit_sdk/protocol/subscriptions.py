@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from orbit_sdk.protocol.common import Answer, Counter, HandlerName, Id, Instant, QueueName, Reason, Request
+from orbit_sdk.protocol.common import Answer, Counter, HandlerName, Id, Instant, Managed, QueueName, Request
 
 SubscriptionName = HandlerName
 EventKind = Literal["TASK", "WORKFLOW", "STEP", "SIGNAL"]
@@ -124,8 +124,8 @@ class Acknowledged(Answer):
     acknowledged: int
 
 
-class EndSubscription(Request):
-    reason: Reason
+class EndSubscription(Managed):
+    """Why, and for whom."""
 
 
 class Ended(Answer):

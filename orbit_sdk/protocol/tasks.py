@@ -10,13 +10,16 @@ from orbit_sdk.protocol.common import (
     Answer,
     BusinessKey,
     Counter,
+    ErrorCode,
+    EvidenceText,
     HandlerName,
     Id,
     IdempotencyKey,
     Instant,
     Labels,
+    Managed,
+    Message,
     QueueName,
-    Reason,
     Request,
 )
 from orbit_sdk.protocol.workflows import Basis, Version
@@ -156,18 +159,17 @@ class Attempt(Answer):
     error: JsonValue = None
 
 
-class CancelTask(Request):
-    reason: Reason
+class CancelTask(Managed):
+    """Why, and for whom."""
 
 
-class ResolveTask(Request):
+class ResolveTask(Managed):
     """A person's decision on a standalone task in review. RETRY makes a new task with `retry_of`."""
 
     verdict: Literal["SUCCEEDED", "FAILED", "CANCELLED", "RETRY"]
     expected_revision: Counter
-    reason: Reason
     basis: Basis
-    evidence: str | None = Field(default=None, max_length=4000)
+    evidence: EvidenceText | None = None
     result: JsonValue = None
-    code: str | None = None
-    message: str | None = None
+    code: ErrorCode | None = None
+    message: Message | None = None

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from orbit_sdk.protocol.common import Answer, Id, Instant, Request
+from orbit_sdk.protocol.common import Answer, Id, Instant, OnBehalfOf, Request, SignalEvidence
 
 
 class Wait(Answer):
@@ -43,4 +43,6 @@ class AnswerWait(Request):
 
     body: JsonValue
     parameters_version: int = Field(default=1, ge=1, le=2**31 - 1)
-    evidence: str | None = Field(default=None, max_length=1000)
+    evidence: SignalEvidence | None = None
+    on_behalf_of: OnBehalfOf | None = None
+    """Whom the caller acts for; needs `act:on-behalf`."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints
 
-from orbit_sdk.protocol.common import HandlerName, Id, QueueName, Request
+from orbit_sdk.protocol.common import HandlerName, Id, QueueName, Request, Words
 
 PROTOCOL_VERSION = 1
 FRAME_BYTES_MAX = 1024 * 1024
@@ -31,7 +31,7 @@ Number = Annotated[int, Field(ge=0, le=2**53 - 1)]
 Millis = Annotated[int, Field(ge=0, le=366 * 24 * 3600 * 1000)]
 Slots = Annotated[int, Field(ge=0, le=SLOTS_MAX)]
 Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
-Label = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Label = Annotated[Words, StringConstraints(min_length=1, max_length=200)]
 Nonce = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Text = Annotated[str, StringConstraints(max_length=ERROR_TEXT_MAX)]
 ErrorCode = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
@@ -102,7 +102,7 @@ class Hello(Message):
     protocol: Annotated[int, Field(ge=1, le=1_000)] = PROTOCOL_VERSION
     nonce: Nonce
     worker: Label
-    build: Annotated[str, StringConstraints(max_length=200)] = ""
+    build: Annotated[Words, StringConstraints(max_length=200)] = ""
     handlers: Annotated[list[HandlerOffer], Field(max_length=HANDLERS_MAX)]
     queues: Annotated[list[QueueName], Field(max_length=QUEUES_MAX)]
     slots: Annotated[int, Field(ge=1, le=SLOTS_MAX)]

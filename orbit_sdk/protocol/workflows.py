@@ -12,12 +12,17 @@ from orbit_sdk.protocol.common import (
     Counter,
     Digest,
     ErrorBody,
+    ErrorCode,
+    EvidenceText,
     Id,
     IdempotencyKey,
     Instant,
     Labels,
-    Reason,
+    Managed,
+    Message,
+    OnBehalfOf,
     Request,
+    SignalEvidence,
 )
 
 WorkflowState = Literal[
@@ -52,15 +57,16 @@ class StartWorkflow(Request):
     labels: Labels = {}
 
 
-class RestartWorkflow(Request):
+class RestartWorkflow(Managed):
     """A new instance from an origin. `effects` SAME: it means the very effects of the origin, which must have
-    ended; NEW: other effects. `version` absent: the origin's; `input` absent: the origin's.
+    ended; NEW: other effects. `version` absent: the origin's; `input` absent: the origin's. `dry_run` answers
+    what would follow and does nothing.
     """
 
     effects: Literal["SAME", "NEW"]
-    reason: Reason
     version: Version | None = None
     input: JsonValue = None
+    dry_run: bool = False
 
 
 class StartItem(StartWorkflow):
@@ -150,17 +156,34 @@ class Steps(Answer):
     items: list[Step]
 
 
-class SendSignal(Request):
-    """The Idempotency-Key is the signal's identity. `step_key` or `activation_id` address it narrowly."""
+class SignalContent(Request):
+    """What a signal says. `on_behalf_of` names whom the caller acts for, and needs `act:on-behalf`."""
 
     signal: str
-    match: str | int
     body: JsonValue
     parameters_version: Version = 1
     step_key: str | None = None
-    activation_id: Id | None = None
     expires_at: Instant | None = None
-    evidence: str | None = Field(default=None, max_length=1000)
+    evidence: SignalEvidence | None = None
+    on_behalf_of: OnBehalfOf | None = None
+
+
+class SendSignal(SignalContent):
+    """The Idempotency-Key is the signal's identity. `step_key` or `activation_id` address it narrowly."""
+
+    match: str | int
+    activation_id: Id | None = None
+
+
+class SignalByKey(SignalContent):
+    """For the one open workflow of a definition that has this business key. `match` absent: the key itself.
+
+    None open is NOT_FOUND, several are CONFLICT. The same Idempotency-Key gets the first receipt again, even
+    when that workflow has ended since.
+    """
+
+    business_key: BusinessKey
+    match: str | int | None = None
 
 
 class Signal(Answer):
@@ -224,13 +247,12 @@ class Forecast(Answer):
     error: WorkflowError | None = None
 
 
-class Control(Request):
+class Control(Managed):
     """Pause, resume, cancel. The Idempotency-Key is the operation id. A cancel may leave the version out.
     `dry_run` answers what would follow and does nothing.
     """
 
     expected_control_version: Counter | None = None
-    reason: Reason
     dry_run: bool = False
 
 
@@ -240,20 +262,25 @@ class ControlResult(Answer):
     forecast: Forecast | None = None
 
 
-class DecideReview(Request):
+class DecideReview(Managed):
     """A person's decision on a step in review; the Idempotency-Key is the operation id. `dry_run` answers
     what would follow and does nothing.
     """
 
     verdict: Literal["SUCCEEDED", "FAILED", "RERUN"]
     expected_revision: Counter
-    reason: Reason
     basis: Basis
-    evidence: str | None = Field(default=None, max_length=4000)
+    evidence: EvidenceText | None = None
     result: JsonValue = None
-    code: str | None = None
-    message: str | None = None
+    code: ErrorCode | None = None
+    message: Message | None = None
     dry_run: bool = False
+
+
+class RestartResult(Workflow):
+    """The new workflow. That of a dry run is never made, and its id names nothing."""
+
+    forecast: Forecast | None = None
 
 
 class ReviewResult(Workflow):

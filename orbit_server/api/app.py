@@ -33,13 +33,13 @@ from orbit_server.api.routes import Route, Router, parse_path
 from orbit_server.api.server import Server
 from orbit_server.api.table import ROUTES
 from orbit_server.clock import random_hex
-from orbit_server.platform.permissions import Names, Principal
+from orbit_server.platform.permissions import Names, Principal, SignalRights
 
 log = logging.getLogger(__name__)
 
 _JSON: Final = b"application/json"
 _KEY = re.compile(r"[\x21-\x7e]{1,200}", re.ASCII)
-_NOBODY: Final = Principal("", "", "nobody", frozenset(), Names.of(()), Names.of(()), Names.of(()))
+_NOBODY: Final = Principal("", "", "nobody", frozenset(), Names.of(()), Names.of(()), SignalRights.of(()))
 """Who asks on routes that need no credential."""
 
 

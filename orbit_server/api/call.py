@@ -13,6 +13,7 @@ from orbit_server.api.paging import Paging, paging
 from orbit_server.api.server import Server
 from orbit_server.clock import new_seed
 from orbit_server.platform.permissions import Principal
+from orbit_server.pulse.tasks.commands import By
 from orbit_server.storage.commands import CommandKey
 
 
@@ -33,9 +34,21 @@ class Call:
     def namespace_id(self) -> str:
         return self.principal.namespace_id
 
+    @property
+    def on_behalf_of(self) -> str | None:
+        """Whom the caller says to act for. Raises PermissionDenied without the right to act for others."""
+        named: str | None = self.body.on_behalf_of
+        if named is not None:
+            self.principal.require("act:on-behalf")
+        return named
+
     def seed(self) -> IdSeed:
         """Fresh chance for one command."""
         return new_seed(self.server.clock)
+
+    def by(self) -> By:
+        """Who gives the order in the body, why, and for whom."""
+        return By(self.principal.actor, self.body.reason, self.seed(), self.on_behalf_of)
 
     def command_key(self, operation: str, meaning: Json, key: str | None = None) -> CommandKey:
         """The identity of a creating request: its key, and the digest of what it means."""

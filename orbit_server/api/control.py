@@ -17,8 +17,10 @@ def _handler(action: Action) -> Handler:
     async def control(call: Call) -> Any:
         body: Control = call.body
         instance_id = call.path["workflow_id"]
+        behalf = call.on_behalf_of
         meaning: Json = {
             "expected_control_version": body.expected_control_version,
+            "on_behalf_of": behalf,
             "reason": body.reason,
             "workflow_id": instance_id,
         }
@@ -32,6 +34,7 @@ def _handler(action: Action) -> Handler:
             reason=body.reason,
             seed=call.seed(),
             weave=call.server.weave,
+            on_behalf_of=behalf,
         )
         chosen = Rehearse(command) if body.dry_run else command
         return await send(call.server.database, call.server.weave, chosen)

@@ -85,6 +85,7 @@ async def _revoke(call: Call) -> Any:
             actor=call.principal.actor,
             reason=body.reason,
             seed=call.seed(),
+            on_behalf_of=call.on_behalf_of,
         )
     )
     return _view(row)

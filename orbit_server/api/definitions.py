@@ -121,6 +121,7 @@ async def _set_current(call: Call) -> Any:
             actor=call.principal.actor,
             reason=body.reason,
             seed=call.seed(),
+            on_behalf_of=call.on_behalf_of,
         )
     )
     return _published(published)
@@ -136,6 +137,7 @@ async def _retire(call: Call) -> Any:
             actor=call.principal.actor,
             reason=body.reason,
             seed=call.seed(),
+            on_behalf_of=call.on_behalf_of,
         )
     )
     return _published(published)

@@ -20,7 +20,6 @@ from orbit_server.pulse.limits.queries import limit_rows
 from orbit_server.pulse.limits.weights import SetWeight
 from orbit_server.pulse.queues.commands import PauseQueue
 from orbit_server.pulse.queues.queries import QueueFigures, figures, paused_by, queue_names
-from orbit_server.pulse.tasks.commands import By
 from orbit_server.pulse.tasks.limits.decide import Settings, refilled
 from orbit_server.pulse.tasks.limits.records import LimitRow, limit_id_of
 from orbit_server.storage import tables
@@ -130,10 +129,6 @@ def limits_view(row: LimitRow, now: int) -> dict[str, Any]:
 # --- changes -----------------------------------------------------------------------------------------------
 
 
-def _by(call: Call) -> By:
-    return By(call.principal.actor, call.body.reason, call.seed())
-
-
 def _meaning(call: Call) -> dict[str, Any]:
     return {**call.path, **call.body.model_dump(mode="json")}
 
@@ -147,7 +142,7 @@ def _pause(*, paused: bool) -> Command:
                 namespace_id=call.namespace_id,
                 queue=call.path["queue"],
                 paused=paused,
-                by=_by(call),
+                by=call.by(),
                 expected_revision=body.expected_revision,
             )
         )
@@ -173,7 +168,7 @@ async def _set_limits(call: Call) -> Any:
             namespace_id=call.namespace_id,
             queue=queue,
             settings=settings,
-            by=_by(call),
+            by=call.by(),
             expected_revision=body.expected_revision,
         )
     )
@@ -190,7 +185,7 @@ async def _set_class(call: Call) -> Any:
             queue=call.path["queue"],
             name=body.name,
             running_max=body.running_max,
-            by=_by(call),
+            by=call.by(),
             expected_revision=body.expected_revision,
         )
     )
@@ -206,7 +201,7 @@ async def _set_weight(call: Call) -> Any:
             queue=call.path["queue"],
             fairness_key=body.fairness_key,
             weight=body.weight,
-            by=_by(call),
+            by=call.by(),
         )
     )
     return {"revision": "0"}

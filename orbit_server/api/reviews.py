@@ -161,12 +161,14 @@ def _step_item(row: StepReview, compiled: Compiled) -> dict[str, Any]:
 
 def _command(call: Call, body: DecideReview) -> ResolveStep:
     instance_id, step_key = call.path["workflow_id"], call.path["step_key"]
+    behalf = None if call.body is None else call.on_behalf_of
     meaning: Json = {
         "basis": body.basis,
         "code": body.code,
         "evidence": body.evidence,
         "expected_revision": body.expected_revision,
         "message": body.message,
+        "on_behalf_of": behalf,
         "reason": body.reason,
         "result": body.result,
         "step_key": step_key,
@@ -189,6 +191,7 @@ def _command(call: Call, body: DecideReview) -> ResolveStep:
         result=body.result,
         code=body.code,
         message=body.message,
+        on_behalf_of=behalf,
     )
 
 

@@ -121,6 +121,7 @@ def _by(call: Call, action: str, schedule_id: str, meaning: Json, reason: str | 
         seed=call.seed(),
         means=Means(call.server.weave, call.server.limits.of_backlog),
         priority_max=call.principal.priority_max,
+        on_behalf_of=None if action == "create" else call.on_behalf_of,
     )
 
 

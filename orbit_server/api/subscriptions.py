@@ -230,7 +230,8 @@ async def _end(call: Call) -> Any:
     name = call.path["subscription"]
     await _mine(call)
     now = await call.server.database.now()
-    order = EndOrder(call.namespace_id, name, call.principal.actor, call.body.reason, call.seed().nth(0))
+    by = call.by()
+    order = EndOrder(call.namespace_id, name, by.actor, by.reason, by.seed.nth(0), by.on_behalf_of)
     await call.server.database.write(partial(managing.end, order=order, now=now), lane=call.namespace_id)
     return {"name": name, "ended": True}
 

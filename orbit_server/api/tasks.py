@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -18,7 +19,7 @@ from orbit_server.api.batches import run_batch
 from orbit_server.api.call import Call
 from orbit_server.api.sizes import require_evidence, require_parameters, require_result
 from orbit_server.api.task_views import read_task, task_view
-from orbit_server.pulse.tasks.commands import Basis, By, ResolveReview, RetryTask
+from orbit_server.pulse.tasks.commands import Basis, ResolveReview, RetryTask
 from orbit_server.pulse.tasks.commands import CancelTask as Cancel
 from orbit_server.pulse.tasks.commands import SubmitTask as Submit
 from orbit_server.pulse.tasks.decide.policy import RetryPolicy
@@ -188,10 +189,10 @@ async def cancel(call: Call) -> Any:
     body: CancelTask = call.body
     task_id = call.path["task_id"]
     command = Cancel(
-        key=call.command_key("task.cancel", {"reason": body.reason, "task_id": task_id}),
+        key=call.command_key("task.cancel", {"task_id": task_id, **body.model_dump(mode="json")}),
         namespace_id=call.namespace_id,
         task_id=task_id,
-        by=By(call.principal.actor, body.reason, call.seed()),
+        by=call.by(),
     )
     await call.server.database.committer.submit(command)
     return task_view(await read_task(call, task_id))
@@ -204,10 +205,8 @@ async def resolve(call: Call) -> Any:
     require_evidence(call.server.settings.limits, body.evidence)
     if body.verdict == "RETRY":
         call.principal.require("tasks:retry")
-    by = By(
-        actor=call.principal.actor,
-        reason=body.reason,
-        seed=call.seed(),
+    by = replace(
+        call.by(),
         basis=Basis(body.basis),
         evidence=None if body.evidence is None else canonical_json(body.evidence),
     )

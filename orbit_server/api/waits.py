@@ -66,7 +66,7 @@ def _item(call: Call, wait: OpenWait, compiled: dict[str, Compiled]) -> dict[str
         "guide": None if node.review is None else node.review.guide,
         "paused": wait.paused,
         "may_answer": call.principal.allows("workflows:signal")
-        and wait.definition_id in call.principal.signal_definitions,
+        and call.principal.signals.covers(wait.definition_id, row.signal or ""),
     }
     return present(view)
 
@@ -75,15 +75,18 @@ async def _answer(call: Call) -> Any:
     body: AnswerWait = call.body
     activation_id = call.path["wait_id"]
     wait = await call.server.database.read(lambda conn: queries.get(conn, call.namespace_id, activation_id))
-    if wait is None or wait.definition_id not in call.principal.signal_definitions:
+    if wait is None:
         raise NotFound("no such wait")
-    require_signal(call.server.settings.limits, body.body, body.evidence)
     row = wait.row
     assert row.signal is not None
+    call.principal.require_signal(wait.definition_id, row.signal, "wait")
+    behalf = call.on_behalf_of
+    require_signal(call.server.settings.limits, body.body, body.evidence)
     assert row.match_key is not None
     meaning: Json = {
         "body": body.body,
         "evidence": body.evidence,
+        "on_behalf_of": behalf,
         "parameters_version": body.parameters_version,
     }
     return await send(
@@ -103,6 +106,7 @@ async def _answer(call: Call) -> Any:
             activation_id=activation_id,
             parameters_version=body.parameters_version,
             evidence=body.evidence,
+            on_behalf_of=behalf,
             open_only=True,
         ),
     )

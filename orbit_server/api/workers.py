@@ -14,7 +14,6 @@ from orbit_sdk.values.json_strict import Json
 from orbit_server.api.call import Call
 from orbit_server.api.query import PAGING, flag
 from orbit_server.api.routes import Handler, Route
-from orbit_server.pulse.tasks.commands import By
 from orbit_server.pulse.workers.commands import BlockBuild as Block
 from orbit_server.pulse.workers.queries import blocked_builds
 from orbit_server.storage.tables import sessions
@@ -40,14 +39,14 @@ async def _list_workers(call: Call) -> Any:
 def _say(action: str) -> Handler:
     async def change(call: Call) -> Any:
         body: BlockBuild = call.body
-        meaning: Json = {"build": body.build, "reason": body.reason}
+        meaning: Json = body.model_dump(mode="json")
         answer = await call.server.database.committer.submit(
             Block(
                 key=call.command_key(f"build.{action}", meaning),
                 namespace_id=call.namespace_id,
                 build=body.build,
                 blocked=action == "block",
-                by=By(call.principal.actor, body.reason, call.seed()),
+                by=call.by(),
             )
         )
         return {"build": answer["build"], "blocked": answer["blocked"]}

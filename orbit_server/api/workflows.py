@@ -13,6 +13,7 @@ from orbit_sdk.errors import Internal, InvalidArgument, NotFound, OrbitError
 from orbit_sdk.protocol.common import Page
 from orbit_sdk.protocol.workflows import (
     BatchResult,
+    RestartResult,
     RestartWorkflow,
     StartBatch,
     StartItem,
@@ -37,6 +38,7 @@ from orbit_server.weave.instances import queries
 from orbit_server.weave.instances.queries import InstanceDetail, InstanceFilter, StepFacts
 from orbit_server.weave.instances.restart import RestartWorkflow as Restart
 from orbit_server.weave.instances.start import StartWorkflow as Start
+from orbit_server.weave.rehearsal.commands import Rehearse
 from orbit_server.weave.service import send, send_all
 from orbit_server.weave.state.apply import InstanceMoved
 from orbit_server.weave.state.rows import InstanceRow
@@ -100,10 +102,12 @@ async def _restart(call: Call) -> Any:
     if found is None:
         raise NotFound("no such workflow")
     row, root = found
+    behalf = call.on_behalf_of
     other_input = "input" in body.model_fields_set
     meaning: Json = {
         "effects": body.effects,
         "input": body.input if other_input else None,
+        "on_behalf_of": behalf,
         "other_input": other_input,
         "reason": body.reason,
         "version": body.version,
@@ -127,8 +131,10 @@ async def _restart(call: Call) -> Any:
         near=tuple(near) if body.effects == "SAME" else (),
         priority_max=call.principal.priority_max,
         draft=row.definition_key if body.version is None and is_draft(row) else None,
+        on_behalf_of=behalf,
     )
-    return await send(call.server.database, call.server.weave, command)
+    chosen = Rehearse(command) if body.dry_run else command
+    return await send(call.server.database, call.server.weave, chosen)
 
 
 async def _start_batch(call: Call) -> Any:
@@ -330,7 +336,7 @@ ROUTES = (
         "POST",
         "/v1/workflows/{workflow_id}/restart",
         "workflows:start",
-        Workflow,
+        RestartResult,
         _restart,
         "Start a new workflow from an earlier one, saying whose effects it means",
         body=RestartWorkflow,

@@ -15,7 +15,7 @@ from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.names import is_name, is_queue_name
 from orbit_server.platform.audit import AUDIT, AuditRow
-from orbit_server.platform.permissions import PERMISSIONS, Names, Principal
+from orbit_server.platform.permissions import PERMISSIONS, Names, Principal, SignalRights, signal_right
 from orbit_server.storage import tables
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Keyless, Needs, Order, Outcome, Refused
@@ -56,7 +56,9 @@ class CredentialRevoked:
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a credential may do; lists of names may hold `"*"` for every name."""
+    """What a credential may do; lists of names may hold `"*"` for every name, and `signal_definitions` single
+    signals (`permissions.SignalRights`).
+    """
 
     permissions: tuple[str, ...]
     submit_queues: tuple[str, ...] = ()
@@ -75,13 +77,20 @@ class Rights:
         for field, names, good in (
             ("submit_queues", self.submit_queues, is_queue_name),
             ("consume_queues", self.consume_queues, is_queue_name),
-            ("signal_definitions", self.signal_definitions, is_name),
         ):
             problems += [
                 Detail(f"{field}[{place}]", f"{name!r} is not a name, nor '*'")
                 for place, name in enumerate(names)
                 if name != "*" and not good(name)
             ]
+        problems += [
+            Detail(
+                f"signal_definitions[{place}]",
+                f"{text!r} is not a definition, nor definition:signal, with '*' for every name",
+            )
+            for place, text in enumerate(self.signal_definitions)
+            if not _is_signal_right(text)
+        ]
         if problems:
             raise InvalidArgument(f"{problems[0].field}: {problems[0].reason}", problems)
 
@@ -91,9 +100,11 @@ class Rights:
         for given, own in (
             (self.submit_queues, giver.submit_queues),
             (self.consume_queues, giver.consume_queues),
-            (self.signal_definitions, giver.signal_definitions),
         ):
             beyond += sorted(name for name in given if name not in own)
+        beyond += sorted(
+            text for text in self.signal_definitions if not giver.signals.covers(*signal_right(text))
+        )
         most = giver.priority_max
         if most is not None and (self.priority_max is None or self.priority_max > most):
             beyond.append(f"a priority above {most}")
@@ -185,6 +196,7 @@ class RevokeCredential(Keyless):
     actor: str
     reason: str
     seed: IdSeed
+    on_behalf_of: str | None = None
 
     @property
     def lane(self) -> str:
@@ -209,6 +221,7 @@ class RevokeCredential(Keyless):
                     action="credential.revoked",
                     subject_kind="credential",
                     subject_id=self.id,
+                    on_behalf_of=self.on_behalf_of,
                     reason=self.reason,
                 ),
             )
@@ -248,10 +261,16 @@ def principal_of(row: CredentialRow) -> Principal:
         permissions=frozenset(_names(row.permissions)),
         submit_queues=Names.of(_names(row.queues_submit)),
         consume_queues=Names.of(_names(row.queues_consume)),
-        signal_definitions=Names.of(_names(row.definitions_signal)),
+        signals=SignalRights.of(_names(row.definitions_signal)),
         expires_at=row.expires_at,
         priority_max=row.priority_max,
     )
+
+
+def _is_signal_right(text: str) -> bool:
+    definition, colon, signal = text.partition(":")
+    names = [definition, signal] if colon else [definition]
+    return all(name == "*" or is_name(name) for name in names)
 
 
 def _names(text: str) -> Iterable[str]:

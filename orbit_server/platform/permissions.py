@@ -59,6 +59,39 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
+class SignalRights:
+    """Which signals may be sent to workflows of which definitions.
+
+    Each right is written `definition:signal`, or `definition` for all its signals; `*` stands for every name
+    on either side, and alone for everything.
+    """
+
+    rights: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> SignalRights:
+        return cls(frozenset(signal_right(text) for text in texts))
+
+    @property
+    def everything(self) -> bool:
+        return ("*", "*") in self.rights
+
+    def covers(self, definition: str, signal: str) -> bool:
+        """Whether a right reaches this far; `*` asks for every name."""
+        return any(given in ("*", definition) and name in ("*", signal) for given, name in self.rights)
+
+    def reaches(self, definition: str) -> bool:
+        """Whether any signal of this definition may be sent."""
+        return any(given in ("*", definition) for given, _ in self.rights)
+
+
+def signal_right(text: str) -> tuple[str, str]:
+    """The definition and the signal of one right, each a name or `*`."""
+    definition, _, signal = text.partition(":")
+    return definition, signal or "*"
+
+
+@dataclass(frozen=True, slots=True)
 class Principal:
     """Who acts: one credential of one namespace with its rights. `actor` is what audit rows record."""
 
@@ -68,7 +101,7 @@ class Principal:
     permissions: frozenset[str]
     submit_queues: Names
     consume_queues: Names
-    signal_definitions: Names
+    signals: SignalRights
     expires_at: int | None = None
     priority_max: int | None = None
 
@@ -87,6 +120,15 @@ class Principal:
     def require_submit(self, queue: str) -> None:
         if queue not in self.submit_queues:
             raise PermissionDenied(f"this credential may not submit to the queue {queue!r}")
+
+    def require_signal(self, definition: str, signal: str, what: str = "workflow") -> None:
+        """A workflow that no right reaches is out of scope and as good as absent: raises NotFound. Another
+        signal of one that it may signal: raises PermissionDenied.
+        """
+        if not self.signals.reaches(definition):
+            raise NotFound(f"no such {what}")
+        if not self.signals.covers(definition, signal):
+            raise PermissionDenied(f"this credential may not send the signal {signal!r} of {definition!r}")
 
     def require_priority(self, priority: int) -> None:
         if self.priority_max is not None and priority > self.priority_max:

@@ -60,6 +60,7 @@ class Ordered:
     means: Means
     priority_max: int | None = None
     """The highest priority that whoever gives it may give to work; None: any."""
+    on_behalf_of: str | None = None
 
 
 class _OnSchedule(Order):
@@ -101,6 +102,7 @@ def _audit(book: Book, by: Ordered, action: str, before: str | None, after: str 
             action=f"schedule.{action}",
             subject_kind="schedule",
             subject_id=by.schedule_id,
+            on_behalf_of=by.on_behalf_of,
             reason=by.reason,
             before_digest=None if before is None else digest_of_text(before),
             after_digest=None if after is None else digest_of_text(after),

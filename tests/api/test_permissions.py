@@ -32,6 +32,12 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/drafts": {"definition": ASKING},
     "/v1/definitions/{definition_id}/current": {"version": 1},
     "/v1/definitions/{definition_id}/versions/{version}/retire": {"reason": "r"},
+    "/v1/definitions/{definition_id}/signals": {
+        "signal": "approval",
+        "match": "m",
+        "body": 1,
+        "business_key": "b",
+    },
     "/v1/workflows": {"definition_id": "test.ask", "input": None},
     "/v1/workflows/batch": {"items": [{"definition_id": "test.ask", "input": None, "idempotency_key": "b"}]},
     "/v1/workflows/{workflow_id}/signals": {"signal": "approval", "match": "m", "body": 1},

@@ -68,3 +68,21 @@ async def test_of_two_restarts_at_once_one_gets_the_effects(api: Api) -> None:
     await approve(api, origin)
     answers = await asyncio.gather(*(restart(api, origin, "SAME") for _ in range(5)))
     assert sorted(answer.status for answer in answers) == [200, 409, 409, 409, 409]
+
+
+async def test_a_dry_restart_says_what_would_follow_and_makes_nothing(api: Api) -> None:
+    origin = await start(api, WORKING)
+    refused = await restart(api, origin, "SAME", dry_run=True)
+    assert (refused.code, refused.fields) == ("FAILED_PRECONDITION", ["effects"])
+    await cancel(api, origin)
+    said = (await restart(api, origin, "SAME", dry_run=True, key="op")).data
+    assert [step["key"] for step in said["forecast"]["steps"]] == ["work"]
+    (order,) = said["forecast"]["tasks"]
+    assert (order["order"], order["effect_key"]) == ("CREATE", await keys_of(api, origin))
+    assert [item["id"] for item in (await api.get("/v1/workflows")).data["items"]] == [origin]
+    assert (await api.get(f"/v1/workflows/{origin}/operations")).data["items"][0][
+        "action"
+    ] != "workflow.restart"
+    made = (await restart(api, origin, "SAME", key="op")).data
+    assert "forecast" not in made
+    assert await api.parts.server.database.read(violations) == []

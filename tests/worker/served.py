@@ -26,19 +26,21 @@ from orbit_server.gateway import (
     GatewaySettings,
     gateway_blueprint,
 )
-from orbit_server.platform.permissions import Names, Principal
+from orbit_server.platform.permissions import Names, Principal, SignalRights
 from orbit_server.pulse.tasks.hints import OfferWithdrawn
 from orbit_server.pulse.times import PulseTimes
 from orbit_server.storage.migrations import migrate
 from tests.storage.pulse.house import SPACE, House
 
-EVERY, NONE = Names.of(["*"]), Names.of([])
+EVERY = Names.of(["*"])
 CONNECT = frozenset({"workers:connect"})
 
 
 def principal(name: str, namespace_id: str = SPACE, consume: Names = EVERY, **more: Any) -> Principal:
     permissions = more.get("permissions", CONNECT)
-    return Principal(derive_id("credential", name), namespace_id, name, permissions, EVERY, consume, NONE)
+    return Principal(
+        derive_id("credential", name), namespace_id, name, permissions, EVERY, consume, SignalRights.of(())
+    )
 
 
 class Served(House):

@@ -9,7 +9,7 @@ from typing import Any
 from orbit_sdk.client._sync.pages import each, parse
 from orbit_sdk.client._sync.transport import SyncTransport
 from orbit_sdk.client.checks import check_same
-from orbit_sdk.client.wire import Call, new_key
+from orbit_sdk.client.wire import Call, new_key, spoken
 from orbit_sdk.protocol.history import Origin
 from orbit_sdk.protocol.tasks import Attempt, Task, TaskDetail
 from orbit_sdk.protocol.why import Why
@@ -58,10 +58,18 @@ class SyncTasks:
         check_same(found.task_id, task_id, "task")
         return found
 
-    def cancel(self, task_id: str, *, reason: str, operation_id: str | None = None) -> Task:
+    def cancel(
+        self,
+        task_id: str,
+        *,
+        reason: str,
+        operation_id: str | None = None,
+        on_behalf_of: str | None = None,
+    ) -> Task:
         """Cancel what has not started, ask what runs."""
         path = f"/v1/tasks/{task_id}/cancel"
-        call = Call("POST", path, body={"reason": reason}, key=operation_id or new_key())
+        body = spoken(reason=reason, on_behalf_of=on_behalf_of)
+        call = Call("POST", path, body=body, key=operation_id or new_key())
         return parse(Task, self._transport.call(call))
 
     def resolve(self, task_id: str, decision: Mapping[str, Any], *, operation_id: str | None = None) -> Task:

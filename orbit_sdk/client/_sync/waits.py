@@ -8,7 +8,7 @@ from typing import Any
 
 from orbit_sdk.client._sync.pages import each, parse
 from orbit_sdk.client._sync.transport import SyncTransport
-from orbit_sdk.client.wire import Call
+from orbit_sdk.client.wire import Call, spoken
 from orbit_sdk.protocol.waits import Wait
 from orbit_sdk.protocol.workflows import Signal
 
@@ -36,13 +36,13 @@ class SyncWaits:
         }
         return each(self._transport, "/v1/waits", Wait, filters)
 
-    def answer(self, wait_id: str, body: Any, *, evidence: str | None = None) -> Signal:
+    def answer(
+        self, wait_id: str, body: Any, *, evidence: str | None = None, on_behalf_of: str | None = None
+    ) -> Signal:
         """Answer one wait. The signal's identity follows from the wait, so repeating it is safe.
 
         Raises FailedPrecondition when the wait is over, Conflict when it was answered in other words.
         """
-        content: dict[str, Any] = {"body": body}
-        if evidence is not None:
-            content["evidence"] = evidence
+        content = spoken(evidence=evidence, on_behalf_of=on_behalf_of) | {"body": body}
         call = Call("POST", f"/v1/waits/{wait_id}/answer", body=content)
         return parse(Signal, self._transport.call(call))

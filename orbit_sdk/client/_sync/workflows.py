@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from orbit_sdk.client._sync.pages import each, page, parse
 from orbit_sdk.client._sync.transport import SyncTransport
 from orbit_sdk.client.checks import check_event_detail, check_event_page, check_same
-from orbit_sdk.client.wire import Call, new_key
+from orbit_sdk.client.wire import Call, new_key, spoken
 from orbit_sdk.protocol.common import Page
 from orbit_sdk.protocol.explain import WorkflowWhy
 from orbit_sdk.protocol.history import Activation, Operation, Round, SignalDetail
@@ -18,6 +18,7 @@ from orbit_sdk.protocol.workflows import (
     ControlResult,
     EventDetail,
     EventPage,
+    RestartResult,
     Signal,
     StepDetail,
     Steps,
@@ -56,7 +57,7 @@ class SyncWorkflows:
         call = Call("POST", "/v1/workflows", body=body, key=idempotency_key or new_key())
         return parse(Workflow, self._transport.call(call))
 
-    def restart(  # one keyword per thing a restart may say
+    def restart(  # noqa: PLR0913  # one keyword per thing a restart may say
         self,
         workflow_id: str,
         *,
@@ -65,20 +66,27 @@ class SyncWorkflows:
         version: int | None = None,
         input: Any = _ORIGINAL,  # noqa: A002  # the word of the interface
         operation_id: str | None = None,
-    ) -> Workflow:
+        dry_run: bool = False,
+        on_behalf_of: str | None = None,
+    ) -> RestartResult:
         """Start a new instance from an earlier one; without `input` with the same.
 
         SAME means the very effects of the origin, under the same effect keys; NEW means other ones.
+        With `dry_run` nothing is done; `forecast` in the answer says what would follow.
         Raises FailedPrecondition when SAME is asked while the effects may still happen.
         """
-        body: dict[str, Any] = {"effects": effects, "reason": reason}
-        if version is not None:
-            body["version"] = version
+        body = spoken(
+            effects=effects,
+            reason=reason,
+            version=version,
+            dry_run=dry_run or None,
+            on_behalf_of=on_behalf_of,
+        )
         if input is not _ORIGINAL:
             body["input"] = input
         path = f"/v1/workflows/{workflow_id}/restart"
         call = Call("POST", path, body=body, key=operation_id or new_key())
-        return parse(Workflow, self._transport.call(call))
+        return parse(RestartResult, self._transport.call(call))
 
     def start_batch(self, items: Sequence[Mapping[str, Any]]) -> BatchResult:
         """Start up to 1,000 instances, each with its `idempotency_key`; one result per item, in order."""
@@ -153,19 +161,50 @@ class SyncWorkflows:
         step_key: str | None = None,
         expires_at: str | None = None,
         evidence: str | None = None,
+        on_behalf_of: str | None = None,
     ) -> Signal:
         """Send a signal; the receipt says whether it was consumed at once.
 
         The idempotency key is the signal's identity.
         """
-        content: dict[str, Any] = {"signal": signal, "match": match, "body": body}
-        optional = {"step_key": step_key, "expires_at": expires_at, "evidence": evidence}
-        content.update({name: value for name, value in optional.items() if value is not None})
+        content = spoken(
+            step_key=step_key, expires_at=expires_at, evidence=evidence, on_behalf_of=on_behalf_of
+        ) | {"signal": signal, "match": match, "body": body}
         path = f"/v1/workflows/{workflow_id}/signals"
         call = Call("POST", path, body=content, key=idempotency_key or new_key())
         found = parse(Signal, self._transport.call(call))
         check_same(found.workflow_id, workflow_id, "a signal of workflow")
         return found
+
+    def signal_by_key(  # noqa: PLR0913  # one keyword per thing a signal may say
+        self,
+        definition_id: str,
+        business_key: str,
+        signal: str,
+        body: Any,
+        *,
+        match: str | int | None = None,
+        idempotency_key: str | None = None,
+        step_key: str | None = None,
+        expires_at: str | None = None,
+        evidence: str | None = None,
+        on_behalf_of: str | None = None,
+    ) -> Signal:
+        """Send a signal to the one open workflow of a definition that has this business key.
+
+        Without `match` the business key is what the wait has to match. Raises NotFound when none is open,
+        Conflict (naming some) when several are.
+        """
+        content = spoken(
+            match=match,
+            step_key=step_key,
+            expires_at=expires_at,
+            evidence=evidence,
+            on_behalf_of=on_behalf_of,
+        ) | {"business_key": business_key, "signal": signal, "body": body}
+        path = f"/v1/definitions/{definition_id}/signals"
+        call = Call("POST", path, body=content, key=idempotency_key or new_key())
+        return parse(Signal, self._transport.call(call))
 
     def signals(self, workflow_id: str, *, state: str | None = None) -> Iterator[Signal]:
         """The signals of an instance, newest first."""
@@ -199,12 +238,13 @@ class SyncWorkflows:
         expected_control_version: int | None = None,
         operation_id: str | None = None,
         dry_run: bool = False,
+        on_behalf_of: str | None = None,
     ) -> ControlResult:
         """Stop what has not started, ask what runs, and wait for the truth. What was done stays done.
 
         With `dry_run` nothing is done; `forecast` in the answer says what would follow.
         """
-        body = control_body(reason, expected_control_version, dry_run)
+        body = control_body(reason, expected_control_version, dry_run, on_behalf_of)
         return self._control("cancel", workflow_id, body, operation_id)
 
     def pause(
@@ -215,9 +255,10 @@ class SyncWorkflows:
         expected_control_version: int | None = None,
         operation_id: str | None = None,
         dry_run: bool = False,
+        on_behalf_of: str | None = None,
     ) -> ControlResult:
         """Start nothing new; clocks run on, results and signals are kept."""
-        body = control_body(reason, expected_control_version, dry_run)
+        body = control_body(reason, expected_control_version, dry_run, on_behalf_of)
         return self._control("pause", workflow_id, body, operation_id)
 
     def resume(
@@ -228,9 +269,10 @@ class SyncWorkflows:
         expected_control_version: int | None = None,
         operation_id: str | None = None,
         dry_run: bool = False,
+        on_behalf_of: str | None = None,
     ) -> ControlResult:
         """Lift the pause, and nothing else."""
-        body = control_body(reason, expected_control_version, dry_run)
+        body = control_body(reason, expected_control_version, dry_run, on_behalf_of)
         return self._control("resume", workflow_id, body, operation_id)
 
     def _control(
@@ -262,14 +304,16 @@ class SyncWorkflows:
         return found
 
 
-def control_body(reason: str, expected: int | None, dry_run: bool) -> dict[str, Any]:
+def control_body(
+    reason: str, expected: int | None, dry_run: bool, on_behalf_of: str | None = None
+) -> dict[str, Any]:
     """The body of a control; with `dry_run` the server tells what would follow and does nothing."""
-    body: dict[str, Any] = {"reason": reason}
-    if expected is not None:
-        body["expected_control_version"] = str(expected)
-    if dry_run:
-        body["dry_run"] = True
-    return body
+    return spoken(
+        reason=reason,
+        expected_control_version=None if expected is None else str(expected),
+        dry_run=dry_run or None,
+        on_behalf_of=on_behalf_of,
+    )
 
 
 def start_body(

@@ -130,6 +130,7 @@ class EndOrder:
     actor: str
     reason: str
     audit_id: Id
+    on_behalf_of: str | None = None
 
 
 def end(conn: Connection, order: EndOrder, now: int) -> None:
@@ -151,6 +152,7 @@ def end(conn: Connection, order: EndOrder, now: int) -> None:
             action="subscription.end",
             subject_kind="subscription",
             subject_id=known.id,
+            on_behalf_of=order.on_behalf_of,
             reason=order.reason,
         ),
     )

@@ -139,6 +139,7 @@ class SetCurrentVersion(Keyless):
     actor: str
     reason: str | None
     seed: IdSeed
+    on_behalf_of: str | None = None
 
     @property
     def lane(self) -> str:
@@ -165,6 +166,7 @@ class SetCurrentVersion(Keyless):
                 "definition.current",
                 pointer.id,
                 book.now,
+                on_behalf_of=self.on_behalf_of,
                 reason=self.reason,
                 before_digest=digest({"current_version": pointer.current_version}),
                 after_digest=digest({"current_version": self.version}),
@@ -185,6 +187,7 @@ class RetireVersion(Keyless):
     actor: str
     reason: str
     seed: IdSeed
+    on_behalf_of: str | None = None
 
     @property
     def lane(self) -> str:
@@ -210,7 +213,15 @@ class RetireVersion(Keyless):
             )
         if row.retired_at is None:
             row = book.change(DEFINITIONS, row, replace(row, retired_at=book.now, revision=row.revision + 1))
-            book.insert(AUDIT, _audit(self, "definition.retired", row.id, book.now, reason=self.reason))
+            retired = _audit(
+                self,
+                "definition.retired",
+                row.id,
+                book.now,
+                on_behalf_of=self.on_behalf_of,
+                reason=self.reason,
+            )
+            book.insert(AUDIT, retired)
         return Done(Published(row, pointer.current_version, created=False))
 
 

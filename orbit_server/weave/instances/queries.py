@@ -103,6 +103,20 @@ def page(
     return _instances(conn.execute(query.order_by(c.id.desc()).limit(limit)).all())
 
 
+def open_by_key(
+    conn: Connection, namespace_id: Id, definition_id: str, business_key: str, limit: int
+) -> list[Id]:
+    """Instances of a definition with this business key that have not ended, newest first."""
+    c = instances.c
+    query = select(c.id).where(
+        c.namespace_id == namespace_id,
+        c.business_key == business_key,
+        c.definition_id == definition_id,
+        c.ended_at.is_(None),
+    )
+    return [found for (found,) in conn.execute(query.order_by(c.id.desc()).limit(limit))]
+
+
 def latest_steps(conn: Connection, instance_id: Id) -> list[StepFacts]:
     """The latest activation of every step that was ever activated, in the order of activation."""
     rows = STEPS.rows(

@@ -8,13 +8,14 @@ from typing import Literal
 
 import orjson
 
+from orbit_sdk.engine.decision import Decision
 from orbit_sdk.errors import Detail, FailedPrecondition
 from orbit_sdk.values.canonical import digest
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.json_strict import Json
 from orbit_server.platform.audit import AUDIT, AuditRow, audit_id_of
 from orbit_server.storage.book import Book
-from orbit_server.storage.commands import CommandKey, Done, Needs, Outcome
+from orbit_server.storage.commands import CommandKey, Done, Needs, Outcome, Refused
 from orbit_server.weave.definitions.rows import DEFINITIONS, DRAFTS, definition_key
 from orbit_server.weave.instances.start import StartWorkflow
 from orbit_server.weave.state.rows import INPUTS, INSTANCES, InstanceRow
@@ -51,6 +52,7 @@ class RestartWorkflow:
     priority_max: int | None = None
     draft: Id | None = None
     """The key of the draft that the new instance runs, instead of the version."""
+    on_behalf_of: str | None = None
 
     @property
     def lane(self) -> str:
@@ -73,7 +75,21 @@ class RestartWorkflow:
         heirs = [root.heir] if root is not None and root.heir is not None else []
         return merged({INSTANCES.name: [row.effect_root, *heirs]})
 
+    def consider(self, book: Book) -> Decision | Refused:
+        """What the engine decides on the start now; nothing is written."""
+        return self._start(book)[0].consider(book)
+
     def decide(self, book: Book) -> Outcome[Mapping[str, Json]]:
+        start, origin, root = self._start(book)
+        outcome = start.decide(book)
+        if isinstance(outcome, Done):
+            if root is not None:
+                book.change(INSTANCES, root, replace(root, heir=self.instance_id))
+            book.insert(AUDIT, self._audit(origin, outcome.answer, book.now))
+        return outcome
+
+    def _start(self, book: Book) -> tuple[StartWorkflow, InstanceRow, InstanceRow | None]:
+        """The start that this comes to, the origin, and with SAME the root of the effects."""
         origin = head_of(book, self.origin_id, self.namespace_id)
         root = self._claimed(book, origin) if self.effects == "SAME" else None
         given = book.get(INPUTS, origin.id)
@@ -96,12 +112,7 @@ class RestartWorkflow:
             priority_max=self.priority_max,
             draft=self.draft,
         )
-        outcome = start.decide(book)
-        if isinstance(outcome, Done):
-            if root is not None:
-                book.change(INSTANCES, root, replace(root, heir=self.instance_id))
-            book.insert(AUDIT, self._audit(origin, outcome.answer, book.now))
-        return outcome
+        return start, origin, root
 
     def _claimed(self, book: Book, origin: InstanceRow) -> InstanceRow:
         """The root of the effects, which no unfinished instance may share."""
@@ -124,6 +135,7 @@ class RestartWorkflow:
             action="workflow.restart",
             subject_kind="workflow",
             subject_id=origin.id,
+            on_behalf_of=self.on_behalf_of,
             reason=self.reason,
             before_digest=digest(dict(summary_of(origin))),
             after_digest=digest(dict(made)),

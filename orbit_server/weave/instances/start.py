@@ -10,7 +10,7 @@ from orbit_sdk.definition.expressions import FactKey
 from orbit_sdk.definition.nodes import PollNode, TaskNode
 from orbit_sdk.engine import decide
 from orbit_sdk.engine.commands import StartInstance
-from orbit_sdk.engine.decision import Missing, Refusal
+from orbit_sdk.engine.decision import Decision, Missing, Refusal
 from orbit_sdk.errors import (
     Detail,
     FailedPrecondition,
@@ -87,7 +87,8 @@ class StartWorkflow:
             return {}
         return {DEFINITIONS.name: (self._row_key(pointer.current_version),)}
 
-    def decide(self, book: Book) -> Outcome[Mapping[str, Json]]:
+    def consider(self, book: Book) -> Decision | Refused:
+        """What the engine decides now; nothing is written."""
         compiled = self._compiled(book)
         require_priority(compiled, self.priority_max)
         problems = compiled.plan.input_problems(self.input)
@@ -107,9 +108,15 @@ class StartWorkflow:
             return Refused(error_of(answer.code, answer.message, answer.details))
         if isinstance(answer, Missing):
             raise Internal(f"a start needs facts that do not exist: {sorted(map(str, answer.facts))}")
+        return answer
+
+    def decide(self, book: Book) -> Outcome[Mapping[str, Json]]:
+        answer = self.consider(book)
+        if isinstance(answer, Refused):
+            return answer
         text = canonical_json(self.input)
         head = apply_start(
-            book, answer, definition_key=compiled.key, parameters_version=self.parameters_version
+            book, answer, definition_key=self._compiled(book).key, parameters_version=self.parameters_version
         )
         book.insert(
             INPUTS,
