@@ -17,19 +17,11 @@ from orbit_sdk.cli.sources import Loaded, load
 if TYPE_CHECKING:
     from orbit_sdk.cli.committed import Committed
 
-__all__ = ["SomeTargets", "Targets", "check", "report_json", "summary"]
+__all__ = ["SomeTargets", "check", "report_json", "summary"]
 
 _HELP = "Python files, modules, folders or JSON documents; file.py:name for one workflow."
 _HEAD = "git:HEAD"
 
-Targets = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="TARGET…",
-        help=_HELP,
-        show_default=False,
-    ),
-]
 SomeTargets = Annotated[
     list[str] | None,
     typer.Argument(

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from orbit_sdk.cli.changes import changed_paths
-from orbit_sdk.cli.check import Targets
+from orbit_sdk.cli.check import SomeTargets
 from orbit_sdk.cli.command import command
 from orbit_sdk.cli.compiling import load_or_leave
+from orbit_sdk.cli.config import find_config
 from orbit_sdk.cli.connection import Token, Url, connected
 from orbit_sdk.cli.output import ExitCode, Json, Output
-from orbit_sdk.cli.sources import Source
+from orbit_sdk.cli.plan import plan_as_json, plans_of, say_plan, stands_in_the_way
+from orbit_sdk.cli.sources import Loaded, Source
 from orbit_sdk.errors import Conflict
 
 if TYPE_CHECKING:
@@ -23,9 +25,23 @@ __all__ = ["few", "publish", "publish_one"]
 _SHOWN = 3
 
 
-@command("orbit publish app.py", "orbit publish --current build/orders.payment.v3.json")
+@command(
+    "orbit publish app.py",
+    "orbit publish --current build/orders.payment.v3.json",
+    "orbit publish --all --require-workers    # everything that tool.orbit names, or nothing",
+)
 def publish(
-    targets: Targets,
+    targets: SomeTargets = None,
+    all_: Annotated[
+        bool, typer.Option("--all", help="All `paths` under `tool.orbit` in pyproject.toml.")
+    ] = False,
+    require_workers: Annotated[
+        bool,
+        typer.Option(
+            "--require-workers",
+            help="Publish nothing unless workers offer every handler, and no version is taken.",
+        ),
+    ] = False,
     current: Annotated[
         bool, typer.Option("--current", help="Starts without a version take this one from now on.")
     ] = False,
@@ -35,11 +51,16 @@ def publish(
 ) -> None:
     """Compile, check and publish workflows.
 
-    A version that is published never changes: give changes a new one.
+    A version that is published never changes: give changes a new one. `orbit plan` shows beforehand what
+    would come of it.
     """
+    if bool(targets) == all_:
+        raise typer.BadParameter("give targets or --all, not both" if targets else "give a target, or --all")
     out = Output(json=json)
-    loaded = load_or_leave(targets, out)
+    loaded = load_or_leave(find_config().targets(targets), out)
     with connected(url, token) as client:
+        if require_workers:
+            _refuse_early(client, loaded, out)
         answers = [publish_one(client, source, current=current) for source in loaded.sources]
     refused = [answer for answer in answers if answer["outcome"] == "changed"]
     if json:
@@ -48,6 +69,21 @@ def publish(
         for answer in answers:
             _say(out, answer)
     raise typer.Exit(ExitCode.REFUSED if refused else ExitCode.GOOD)
+
+
+def _refuse_early(client: Orbit, loaded: Loaded, out: Output) -> None:
+    """Nothing is published when one of the workflows could not be, or would wait for workers."""
+    plans = plans_of(client, loaded.sources)
+    blocked = [each for each in plans if stands_in_the_way(each)]
+    if not blocked:
+        return
+    if out.json:
+        out.data({"outcome": "refused", "items": [plan_as_json(each) for each in blocked]})
+    else:
+        for each in blocked:
+            say_plan(out, each)
+        out.note("nothing is published", "red")
+    raise typer.Exit(ExitCode.REFUSED)
 
 
 def publish_one(client: Orbit, source: Source, *, current: bool) -> dict[str, Any]:

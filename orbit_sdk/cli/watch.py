@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -56,20 +56,36 @@ def watch(
 
 
 def follow(
-    client: Orbit, found: str, out: Output, *, stop_on_review: bool = False, timeout: float | None = None
+    client: Orbit,
+    found: str,
+    out: Output,
+    *,
+    stop_on_review: bool = False,
+    timeout: float | None = None,
+    interrupted: Callable[[], bool] | None = None,
 ) -> ExitCode:
-    """Show every change until the workflow ends; the exit code says how."""
+    """Show every change until the workflow ends; the exit code says how.
+
+    `interrupted` is asked at Ctrl-C whether to go on looking, and speaks for itself; without it the workflow
+    is left running.
+    """
     until = None if timeout is None else time.monotonic() + timeout
     teller = Teller(out)
     detail = None
-    try:
-        for detail, steps in _changes(client, found, until):
-            teller.tell(detail, steps)
-            if detail.ended_at is not None or (stop_on_review and detail.state == "NEEDS_REVIEW"):
-                break
-    except KeyboardInterrupt:
-        out.note(f"\nthe workflow goes on; look again with: orbit watch {found}", "dim")
-        return ExitCode.REFUSED
+    looking = True
+    while looking:
+        looking = False
+        try:
+            for detail, steps in _changes(client, found, until):
+                teller.tell(detail, steps)
+                if detail.ended_at is not None or (stop_on_review and detail.state == "NEEDS_REVIEW"):
+                    break
+        except KeyboardInterrupt:
+            if interrupted is None:
+                out.note(f"\nthe workflow goes on; look again with: orbit watch {found}", "dim")
+            looking = interrupted is not None and interrupted()
+            if not looking:
+                return ExitCode.REFUSED
     assert detail is not None
     teller.end(detail)
     return ExitCode.GOOD if detail.state == "SUCCEEDED" else ExitCode.REFUSED
@@ -102,7 +118,8 @@ class Teller:
     def tell(self, detail: WorkflowDetail, steps: list[Step]) -> None:
         if self.state is None and not self.out.json:
             key = f"  key {detail.business_key}" if detail.business_key else ""
-            self.out.line(f"{detail.definition_id}@{detail.definition_version}  {detail.id}{key}", "bold")
+            version = "draft" if detail.draft else detail.definition_version
+            self.out.line(f"{detail.definition_id}@{version}  {detail.id}{key}", "bold")
         moved: list[tuple[datetime, Step]] = []
         for step in sorted(steps, key=opened):
             mark = (step.state, step.activation_no, step.round, step.task_state, step.review_class)

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Connection, event
 
 from orbit_server.bootstrap import KINDS, open_database
+from orbit_server.pulse.in_use import _by_handler as by_handler
 from orbit_server.pulse.keys.queries import due_keys
 from orbit_server.pulse.sweeps import _bite as due_tasks
 from orbit_server.schedules.sweeps import _due as due_schedules
@@ -18,6 +19,8 @@ from orbit_server.settings import Settings
 from orbit_server.storage.faults import FAULTS
 from orbit_server.storage.migrations import migrate
 from orbit_server.storage.tables import tasks
+from orbit_server.weave.definitions.drafts import drop_unused
+from orbit_server.weave.definitions.usage import _running as unfinished
 from orbit_server.weave.signals.queries import page as signals_page
 from orbit_server.weave.sweeps.inbox import pending
 from orbit_server.weave.sweeps.signals import over_signals
@@ -44,6 +47,13 @@ PAGES: dict[str, Callable[[Connection], object]] = {
     "state=? AND expires_at>? AND expires_at<?": partial(over_signals, now=LATER, after=PLACE, limit=10),
     "workflow_id=? AND occurred_at<?": partial(
         events_page, namespace_id=IDS[0], instance_id=IDS[1], before=PLACE, limit=10
+    ),
+    "ix_instances_state (namespace_id=? AND state=?": partial(
+        unfinished, namespace_id=IDS[0], definition_id=None
+    ),
+    "COVERING INDEX ix_tasks_ready (queue_id=? AND state=?": lambda conn: conn.execute(by_handler(IDS)),
+    "ix_definition_drafts_namespace (namespace_id=? AND definition_id=?": partial(
+        drop_unused, namespace_id=IDS[0], definition_id="a"
     ),
     "instance_id=?": partial(signals_page, instance_id=IDS[0], state=None, before=PLACE, limit=10),
 }

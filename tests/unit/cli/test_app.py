@@ -25,6 +25,7 @@ Run = Callable[..., Any]
 GROUPS = {
     "task": ("submit", "show", "list", "cancel", "resolve"),
     "review": ("list", "show", "resolve"),
+    "definition": ("list", "drafts", "current", "retire"),
     "bulk": ("review", "control", "apply"),
     "schedule": (
         *("preview", "create", "edit", "list", "show", "fires", "records"),
