@@ -55,6 +55,14 @@ Result = Annotated[
 ErrorCode = Annotated[
     str | None, typer.Option("--code", metavar="CODE", help="The error code, for failed: NO_FUNDS.")
 ]
+Adopt = Annotated[
+    str | None,
+    typer.Option(
+        "--adopt",
+        metavar="EVIDENCE",
+        help="Stored evidence to take the result from, or (for failed and rerun) as the proof.",
+    ),
+]
 Message = Annotated[str | None, typer.Option("--message", help="The error in a sentence, for failed.")]
 Revision = Annotated[
     int | None, typer.Option("--revision", min=0, help="Refuse when it has moved on. Default: as it is now.")
@@ -123,6 +131,7 @@ def review_resolve(
     result: Result = None,
     code: ErrorCode = None,
     message: Message = None,
+    adopt: Adopt = None,
     revision: Revision = None,
     operation_id: OperationId = None,
     dry_run: DryRun = False,
@@ -136,7 +145,13 @@ def review_resolve(
     A task of its own is decided on with `orbit task resolve`.
     """
     out = Output(json=json)
-    optional = {"evidence": evidence, "code": code, "message": message, "on_behalf_of": behalf}
+    optional = {
+        "evidence": evidence,
+        "code": code,
+        "message": message,
+        "adopt": adopt,
+        "on_behalf_of": behalf,
+    }
     said = decision(verdict, reason, basis, optional, result)
     with connected(url, token) as client:
         found = workflow_id(client, workflow)
@@ -169,7 +184,9 @@ def decision(
     name = verdict.value.upper()
     if result is not None and name != "SUCCEEDED":
         raise typer.BadParameter("only what succeeded has a result", param_hint="--result")
-    if basis is Basis.PROVEN and not optional.get("evidence"):
+    if result is not None and optional.get("adopt") is not None:
+        raise typer.BadParameter("and --result exclude each other", param_hint="--adopt")
+    if basis is Basis.PROVEN and not optional.get("evidence") and not optional.get("adopt"):
         raise typer.BadParameter(
             "say what proves that no attempt had an effect (without, it is not run again)"
             if name == "RERUN"
@@ -230,7 +247,7 @@ def review_show(
     ]
     out.table(("ATTEMPT", "KIND", "OUTCOME", "WORKER", "STARTED", "ERROR"), tried, "nothing was tried")
     for item in found.evidence:
-        out.line(f"evidence of {moment(item.at)}: {item.kind} {compact(item.body)}", "yellow")
+        out.line(f"evidence {item.id} of {moment(item.at)}: {item.kind} {compact(item.body)}", "yellow")
     out.line()
     choices = [
         (

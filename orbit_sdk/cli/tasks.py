@@ -13,6 +13,7 @@ from orbit_sdk.cli.connection import Token, Url, connected, task_id, workflow_id
 from orbit_sdk.cli.control import OnBehalfOf, Reason
 from orbit_sdk.cli.output import Json, Output
 from orbit_sdk.cli.reviews import (
+    Adopt,
     Basis,
     BasisOption,
     ErrorCode,
@@ -278,6 +279,7 @@ def task_resolve(
     result: Result = None,
     code: ErrorCode = None,
     message: Message = None,
+    adopt: Adopt = None,
     revision: Revision = None,
     operation_id: OperationId = None,
     behalf: OnBehalfOf = None,
@@ -287,7 +289,13 @@ def task_resolve(
 ) -> None:
     """Decide on a task in review: it succeeded, failed, was cancelled, or is retried as a new task."""
     out = Output(json=json)
-    optional = {"evidence": evidence, "code": code, "message": message, "on_behalf_of": behalf}
+    optional = {
+        "evidence": evidence,
+        "code": code,
+        "message": message,
+        "adopt": adopt,
+        "on_behalf_of": behalf,
+    }
     said = decision(verdict, reason, basis, optional, result)
     with connected(url, token) as client:
         found = task_id(client, identity)

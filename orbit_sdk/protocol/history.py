@@ -48,6 +48,7 @@ class Operation(Answer):
     evidence: str | None = None
     before_digest: str | None = None
     after_digest: str | None = None
+    details: JsonValue = None
 
 
 class Origin(Answer):

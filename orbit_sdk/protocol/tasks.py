@@ -164,12 +164,17 @@ class CancelTask(Managed):
 
 
 class ResolveTask(Managed):
-    """A person's decision on a standalone task in review. RETRY makes a new task with `retry_of`."""
+    """A person's decision on a standalone task in review. RETRY makes a new task with `retry_of`.
+
+    `adopt` names stored evidence of the task instead of a `result`; for every verdict but SUCCEEDED it has to
+    say that no effect can happen any more.
+    """
 
     verdict: Literal["SUCCEEDED", "FAILED", "CANCELLED", "RETRY"]
     expected_revision: Counter
     basis: Basis
     evidence: EvidenceText | None = None
     result: JsonValue = None
+    adopt: Id | None = None
     code: ErrorCode | None = None
     message: Message | None = None

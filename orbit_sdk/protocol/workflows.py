@@ -265,6 +265,9 @@ class ControlResult(Answer):
 class DecideReview(Managed):
     """A person's decision on a step in review; the Idempotency-Key is the operation id. `dry_run` answers
     what would follow and does nothing.
+
+    `adopt` names stored evidence of the step (a late result, what a probe found) instead of a `result`; for
+    FAILED and RERUN it has to say that no effect can happen any more.
     """
 
     verdict: Literal["SUCCEEDED", "FAILED", "RERUN"]
@@ -272,6 +275,7 @@ class DecideReview(Managed):
     basis: Basis
     evidence: EvidenceText | None = None
     result: JsonValue = None
+    adopt: Id | None = None
     code: ErrorCode | None = None
     message: Message | None = None
     dry_run: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 from sqlalchemy import Connection
 
 from orbit_sdk.errors import NotFound
@@ -134,6 +135,7 @@ def _operation(item: tuple[AuditRow, str | None]) -> dict[str, Any]:
     }
     for name in ("on_behalf_of", "reason", "basis", "evidence", "before_digest", "after_digest"):
         view[name] = getattr(row, name)
+    view["details"] = None if row.details is None else orjson.loads(row.details)
     return present(view)
 
 

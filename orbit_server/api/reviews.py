@@ -22,7 +22,7 @@ from orbit_server.api.call import Call
 from orbit_server.api.masking import hidden, masks_of, shown
 from orbit_server.api.query import PAGING, name_filter, one_of
 from orbit_server.api.routes import Route
-from orbit_server.api.sizes import require_evidence
+from orbit_server.api.sizes import require_evidence, require_one_result
 from orbit_server.api.task_views import attempt_view, error_view, evidence_view
 from orbit_server.api.workflows import compiled_of, present, step_item
 from orbit_server.pulse.tasks.queries import (
@@ -31,6 +31,7 @@ from orbit_server.pulse.tasks.queries import (
     attempts_of,
     evidence_of,
     list_tasks,
+    task_of_evidence,
     trials_of,
 )
 from orbit_server.pulse.tasks.records import Attempt, Evidence, Task
@@ -40,7 +41,7 @@ from orbit_server.weave.instances import queries as instances
 from orbit_server.weave.instances.queries import StepFacts
 from orbit_server.weave.rehearsal.commands import Rehearse
 from orbit_server.weave.reviews import queries
-from orbit_server.weave.reviews.commands import ResolveStep
+from orbit_server.weave.reviews.commands import Adopt, ResolveStep
 from orbit_server.weave.reviews.examine import ExamineReview
 from orbit_server.weave.reviews.queries import StepReview
 from orbit_server.weave.service import send
@@ -159,10 +160,11 @@ def _step_item(row: StepReview, compiled: Compiled) -> dict[str, Any]:
     return view
 
 
-def _command(call: Call, body: DecideReview) -> ResolveStep:
+def _command(call: Call, body: DecideReview, adopt: Adopt | None = None) -> ResolveStep:
     instance_id, step_key = call.path["workflow_id"], call.path["step_key"]
     behalf = None if call.body is None else call.on_behalf_of
     meaning: Json = {
+        "adopt": body.adopt,
         "basis": body.basis,
         "code": body.code,
         "evidence": body.evidence,
@@ -192,15 +194,28 @@ def _command(call: Call, body: DecideReview) -> ResolveStep:
         code=body.code,
         message=body.message,
         on_behalf_of=behalf,
+        adopt=adopt,
     )
 
 
 async def _decide(call: Call) -> Any:
     body: DecideReview = call.body
     require_evidence(call.server.settings.limits, body.evidence)
-    command = _command(call, body)
+    require_one_result(body)
+    command = _command(call, body, await _adopted(call, body))
     chosen = Rehearse(command) if body.dry_run else command
     return await send(call.server.database, call.server.weave, chosen)
+
+
+async def _adopted(call: Call, body: DecideReview) -> Adopt | None:
+    """Of which task the named evidence is; whether that is one of the step is decided later."""
+    named = body.adopt
+    if named is None:
+        return None
+    task_id = await call.server.database.read(lambda conn: task_of_evidence(conn, call.namespace_id, named))
+    if task_id is None:
+        raise NotFound(f"there is no evidence {named} of this step")
+    return Adopt(named, task_id)
 
 
 async def _get_review(call: Call) -> Any:

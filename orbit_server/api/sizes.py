@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from orbit_sdk.errors import Detail, PayloadTooLarge
+from orbit_sdk.errors import Detail, InvalidArgument, PayloadTooLarge
+from orbit_sdk.protocol.tasks import ResolveTask
+from orbit_sdk.protocol.workflows import DecideReview
 from orbit_sdk.values.canonical import canonical_bytes
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.limits import Limits
@@ -20,6 +22,12 @@ def require_evidence(limits: Limits, evidence: str | None) -> None:
     """Raises PayloadTooLarge."""
     if evidence is not None:
         _require("evidence", len(evidence.encode()), "evidence_bytes", limits.evidence_bytes)
+
+
+def require_one_result(body: DecideReview | ResolveTask) -> None:
+    """A decision says its result, or adopts one. Raises InvalidArgument."""
+    if body.adopt is not None and "result" in body.model_fields_set:
+        raise InvalidArgument.at("adopt", "and result exclude each other")
 
 
 def require_parameters(limits: Limits, canonical: str) -> None:

@@ -17,7 +17,7 @@ from orbit_sdk.values.instants import to_rfc3339
 from orbit_sdk.values.json_strict import Json
 from orbit_server.api.batches import run_batch
 from orbit_server.api.call import Call
-from orbit_server.api.sizes import require_evidence, require_parameters, require_result
+from orbit_server.api.sizes import require_evidence, require_one_result, require_parameters, require_result
 from orbit_server.api.task_views import read_task, task_view
 from orbit_server.pulse.tasks.commands import Basis, ResolveReview, RetryTask
 from orbit_server.pulse.tasks.commands import CancelTask as Cancel
@@ -203,6 +203,7 @@ async def resolve(call: Call) -> Any:
     body: ResolveTask = call.body
     task_id = call.path["task_id"]
     require_evidence(call.server.settings.limits, body.evidence)
+    require_one_result(body)
     if body.verdict == "RETRY":
         call.principal.require("tasks:retry")
     by = replace(
@@ -221,9 +222,11 @@ async def resolve(call: Call) -> Any:
             by=by,
             attempts_max=DEFAULTS.attempts,
             total_timeout_ms=DEFAULTS.total_timeout_ms,
+            adopt=body.adopt,
         )
     else:
-        result = canonical_json(body.result) if body.verdict == "SUCCEEDED" else None
+        says = body.verdict == "SUCCEEDED" and body.adopt is None
+        result = canonical_json(body.result) if says else None
         require_result(call.server.settings.limits, result)
         command = ResolveReview(
             key=key,
@@ -236,6 +239,7 @@ async def resolve(call: Call) -> Any:
             result_digest=None if result is None else digest(body.result),
             code=body.code,
             message=body.message or "",
+            adopt=body.adopt,
         )
     answer = await call.server.database.committer.submit(command)
     return task_view(await read_task(call, str(answer["task_id"])))

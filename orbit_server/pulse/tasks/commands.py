@@ -10,18 +10,19 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from orbit_sdk.errors import Detail, FailedPrecondition, InvalidArgument, NotFound
-from orbit_sdk.values.canonical import digest
+from orbit_sdk.values.canonical import canonical_json, digest
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.json_strict import Json
 from orbit_server.platform.audit import AUDIT, AuditRow
 from orbit_server.pulse.ids import queue_id_of, retry_id_of
+from orbit_server.pulse.tasks.decide.evidence import adopted, adopted_result, require_denial, trace_of
 from orbit_server.pulse.tasks.decide.move import Body
 from orbit_server.pulse.tasks.decide.policy import policy_of
 from orbit_server.pulse.tasks.decide.stop import Resolution, Verdict, may_have_effect, resolve
 from orbit_server.pulse.tasks.fairness.operations import rows_for as flow_rows_for
 from orbit_server.pulse.tasks.holdings import may_need, more_of
 from orbit_server.pulse.tasks.keys.operations import rows_for as key_rows_for
-from orbit_server.pulse.tasks.lifecycle import TERMINAL, ErrorCode, Said, TaskState
+from orbit_server.pulse.tasks.lifecycle import TERMINAL, ErrorCode, TaskState
 from orbit_server.pulse.tasks.limits.operations import count_in
 from orbit_server.pulse.tasks.operations import NewTask, apply, cancel_task, create_task, error_text
 from orbit_server.pulse.tasks.records import Evidence, Task
@@ -148,7 +149,8 @@ class CancelTask(Order):
 class ResolveReview(Order):
     """A person's decision on a standalone task in review.
 
-    SUCCEEDED takes `result` (canonical JSON), or adopts the stored evidence `adopt`; FAILED takes `code`.
+    SUCCEEDED takes `result` (canonical JSON), or adopts the stored evidence `adopt`; FAILED takes `code`. For
+    any other verdict `adopt` has to say that no effect can happen any more.
     """
 
     key: CommandKey | None
@@ -176,32 +178,28 @@ class ResolveReview(Order):
     def decide(self, book: Book) -> Done[TaskAnswer]:
         task = standalone(book, self.task_id, self.namespace_id, "review")
         check_decision(task, self.expected_revision, self.by, adopts=self.adopt is not None)
-        move = resolve(task, Resolution(self.verdict, self._body(book, task), self._code()), book.now)
+        adopts = adopted_by(book, task, self.adopt, denies=self.verdict is not Verdict.SUCCEEDED)
+        move = resolve(task, Resolution(self.verdict, self._body(adopts), self._code()), book.now)
         if move is None:
             raise FailedPrecondition(f"the task is {task.state}, not in review")
         after = apply(book, task, None, move, reason=self.by.reason)
-        audit(book, "task.resolve", task, after, self.by)
+        audit(book, "task.resolve", task, after, self.by, adopts)
         return Done(answer_of(after), subject_id=task.id)
 
     def _code(self) -> str | None:
         return self.code if self.verdict is Verdict.FAILED else None
 
-    def _body(self, book: Book, task: Task) -> Body:
+    def _body(self, adopts: Evidence | None) -> Body:
         if self.verdict is not Verdict.SUCCEEDED:
             code = self.code or (
                 ErrorCode.CANCELLED if self.verdict is Verdict.CANCELLED else ErrorCode.RESOLVED
             )
             return Body(error=error_text(code, self.message or self.by.reason))
-        if self.adopt is None:
-            if self.result is None:
-                raise InvalidArgument.at("result", "is needed to conclude a task as succeeded")
-            return Body(result=self.result, digest=self.result_digest)
-        found = book.get(EVIDENCE, self.adopt)
-        if found is None or found.task_id != task.id:
-            raise NotFound(f"there is no evidence {self.adopt} of this task")
-        if not _adoptable(found):
-            raise FailedPrecondition(f"evidence of kind {found.kind} holds no result to adopt")
-        return Body(result=found.body, digest=found.digest)
+        if adopts is not None:
+            return adopted_result(adopts)
+        if self.result is None:
+            raise InvalidArgument.at("result", "is needed to conclude a task as succeeded")
+        return Body(result=self.result, digest=self.result_digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +217,17 @@ class RetryTask(Order):
     by: By
     attempts_max: int
     total_timeout_ms: int | None = None
+    adopt: Id | None = None
 
     @property
     def lane(self) -> str:
         return self.task_id
 
     def needs(self) -> Needs:
-        return {"tasks": [self.task_id, retry_id_of(self.task_id)], "task_specs": [self.task_id]}
+        found = {"tasks": [self.task_id, retry_id_of(self.task_id)], "task_specs": [self.task_id]}
+        if self.adopt is not None:
+            found["evidence"] = [self.adopt]
+        return found
 
     def more(self, book: Book) -> Needs:
         task = book.get(TASKS, self.task_id)
@@ -244,17 +246,18 @@ class RetryTask(Order):
                 [Detail("task_id", f"was retried as {retry_id_of(task.id)}")],
             )
         settled = task
+        adopts = adopted_by(book, task, self.adopt, denies=True)
         if task.state is TaskState.NEEDS_REVIEW:
-            check_decision(task, self.expected_revision, self.by, adopts=False)
+            check_decision(task, self.expected_revision, self.by, adopts=adopts is not None)
             move = resolve(task, Resolution(Verdict.FAILED, None, ErrorCode.RESOLVED_BY_RETRY), book.now)
             if move is not None:
                 settled = apply(book, task, None, move, reason=self.by.reason)
         elif task.state not in TERMINAL or task.state is TaskState.SUCCEEDED:
             raise FailedPrecondition(f"a task that is {task.state} cannot be retried")
         else:
-            check_decision(task, self.expected_revision, self.by, adopts=False)
+            check_decision(task, self.expected_revision, self.by, adopts=adopts is not None)
         new = create_task(book, self._new(book, task))
-        audit(book, "task.retry", task, settled, self.by)
+        audit(book, "task.retry", task, settled, self.by, adopts)
         return Done(answer_of(new), subject_id=new.id)
 
     def _new(self, book: Book, task: Task) -> NewTask:
@@ -333,8 +336,20 @@ def check_decision(task: Task, expected_revision: int, by: By, *, adopts: bool) 
         raise InvalidArgument("the decision is incomplete", problems)
 
 
-def audit(book: Book, action: str, before: Task, after: Task, by: By) -> None:
-    """Leave the trace of a management action."""
+def adopted_by(book: Book, task: Task, evidence_id: Id | None, *, denies: bool) -> Evidence | None:
+    """The evidence that a decision rests on, if it names one. `denies`: it has to say that no effect can
+    happen any more. Needs "evidence". Raises NotFound, FailedPrecondition.
+    """
+    if evidence_id is None:
+        return None
+    found = adopted(book.get(EVIDENCE, evidence_id), evidence_id, task.id)
+    if denies:
+        require_denial(found)
+    return found
+
+
+def audit(book: Book, action: str, before: Task, after: Task, by: By, adopts: Evidence | None = None) -> None:
+    """Leave the trace of a management action; `adopts`: the evidence that it rests on."""
     book.insert(
         AUDIT,
         AuditRow(
@@ -351,6 +366,7 @@ def audit(book: Book, action: str, before: Task, after: Task, by: By) -> None:
             evidence=by.evidence,
             before_digest=digest(_looks(before)),
             after_digest=digest(_looks(after)),
+            details=None if adopts is None else canonical_json(trace_of(adopts)),
         ),
     )
 
@@ -363,7 +379,3 @@ def _looks(task: Task) -> dict[str, Json]:
         "revision": task.revision,
         "state": task.state.value,
     }
-
-
-def _adoptable(found: Evidence) -> bool:
-    return found.kind in (f"LATE_{Said.SUCCEEDED}", f"LATE_{Said.HAPPENED}") and found.body is not None

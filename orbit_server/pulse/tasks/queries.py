@@ -122,6 +122,14 @@ def _last_error(attempts: Iterable[Attempt]) -> str | None:
     return next((attempt.error for attempt in newest if attempt.error is not None), None)
 
 
+def task_of_evidence(conn: Connection, namespace_id: Id, evidence_id: Id) -> Id | None:
+    """Which task a piece of evidence is about."""
+    c = tables.evidence.c
+    query = select(c.task_id).where(c.id == evidence_id, c.namespace_id == namespace_id)
+    found: Id | None = conn.execute(query).scalar()
+    return found
+
+
 def evidence_of(conn: Connection, task_id: Id, *, limit: int = 100) -> list[Evidence]:
     """What was reported beside the decided course, oldest first."""
     columns = tables.evidence.c
