@@ -57,11 +57,13 @@ demo: .venv/.server
 
 test: .venv/.dev
 	@$(BIN)/python tools/find_mariadbd.py
+	@$(BIN)/python tools/find_node.py
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 # Apart from `test`, because tracing every process makes the suite half as slow again.
 coverage: .venv/.dev
 	@$(BIN)/python tools/find_mariadbd.py
+	@$(BIN)/python tools/find_node.py
 	@rm -f .coverage .coverage.*
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report= $(PYTEST_ARGS)
 	$(BIN)/python tools/coverage_floor.py

@@ -12,8 +12,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tools.debian import install  # a script finds its neighbours only now
 
 WITHOUT = "ORBIT_TEST_WITHOUT_MARIADB"
 FOLDERS = "/usr/sbin:/usr/libexec:/usr/local/sbin:/usr/local/bin:/opt/homebrew/bin"
@@ -25,34 +29,12 @@ def find(program: str = "mariadbd") -> str | None:
     return shutil.which(program, path=os.environ.get("PATH", "") + os.pathsep + FOLDERS)
 
 
-def install() -> bool:
-    """Install the server program where that is allowed. True when it was tried and worked."""
-    apt = shutil.which("apt-get")
-    if apt is None:
-        return False
-    prefix: list[str] = []
-    if os.geteuid() != 0:
-        sudo = shutil.which("sudo")
-        if (
-            sudo is None
-            or subprocess.run([sudo, "-n", "true"], capture_output=True, check=False).returncode != 0
-        ):
-            return False
-        prefix = [sudo, "-n"]
-    print(f"mariadbd is missing: installing {PACKAGE}", file=sys.stderr)
-    quiet = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", apt, "-qq"]
-    # An outdated package list is no reason to fail: the install itself decides.
-    subprocess.run([*quiet, "update"], check=False, stdout=sys.stderr)
-    wanted = [PACKAGE, "mariadb-client-core"]
-    return subprocess.run([*quiet, "install", "-y", *wanted], check=False, stdout=sys.stderr).returncode == 0
-
-
 def main() -> int:
     path = find()
     if path is None and os.environ.get(WITHOUT) == "1":
         print(f"mariadbd is missing; {WITHOUT}=1: tests that need it are skipped", file=sys.stderr)
         return 0
-    if path is None and install():
+    if path is None and install("mariadbd", [PACKAGE, "mariadb-client-core"]):
         path = find()
     if path is None:
         print(
