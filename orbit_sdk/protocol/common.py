@@ -177,6 +177,8 @@ class ErrorBody(Answer):
     code: str
     message: str
     details: list[ErrorDetail] = []
+    retry_after_ms: int | None = None
+    """When to come back, where waiting helps; a whole request says it in `Retry-After`, too."""
 
 
 class Page(Answer, Generic[T]):

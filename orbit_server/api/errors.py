@@ -27,21 +27,29 @@ _COME_BACK_MS: Final = 1_000
 
 
 def error_json(error: OrbitError) -> dict[str, object]:
-    """The body of an error: `{"code", "message", "details": [{"field", "reason"}]}`."""
-    return {
+    """The body of an error: `{"code", "message", "details": [{"field", "reason"}]}`, and `retry_after_ms`
+    where waiting helps.
+    """
+    body: dict[str, object] = {
         "code": error.code.value,
         "message": error.message,
         "details": [{"field": detail.field, "reason": detail.reason} for detail in error.details],
     }
+    wait_ms = _wait_ms(error)
+    return body if wait_ms is None else {**body, "retry_after_ms": wait_ms}
+
+
+def _wait_ms(error: OrbitError) -> int | None:
+    if error.retry_after_ms is None and error.code is Code.RESOURCE_EXHAUSTED:
+        return _COME_BACK_MS
+    return error.retry_after_ms
 
 
 def error_headers(error: OrbitError) -> list[tuple[str, str]]:
     """Headers that belong to an error: when to come back, and how to authenticate."""
     if error.code is Code.UNAUTHENTICATED:
         return [("WWW-Authenticate", "Bearer")]
-    wait_ms = error.retry_after_ms
-    if wait_ms is None and error.code is Code.RESOURCE_EXHAUSTED:
-        wait_ms = _COME_BACK_MS
+    wait_ms = _wait_ms(error)
     if wait_ms is None:
         return []
     return [("Retry-After", str(max(1, -(-wait_ms // 1000))))]

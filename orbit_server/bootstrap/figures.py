@@ -30,6 +30,9 @@ describe(
         ("orbit_reviews", "gauge", "Tasks that wait for a person, by class."),
         ("orbit_permits_in_use", "gauge", "Permits of a limit that are in use."),
         ("orbit_permits_limit", "gauge", "How many permits a limit allows."),
+        ("orbit_blocked_tasks", "gauge", "READY tasks that something holds back, by queue and cause."),
+        ("orbit_backlog_tasks", "gauge", "Tasks that count in a limited backlog."),
+        ("orbit_backlog_limit", "gauge", "How many tasks a backlog takes."),
         ("orbit_key_waiters", "gauge", "Tasks that wait for their concurrency key."),
         ("orbit_claims_total", "counter", "Attempts that this node offered to workers, by kind."),
         ("orbit_attempts_ended_total", "counter", "Attempts whose end this node stored, by outcome."),
@@ -91,14 +94,19 @@ def _backlog(seen: Backlog) -> Iterable[Sample]:
         labels = {"namespace": one.namespace_id, "queue": one.queue}
         for (state, blocked), count in one.states.items():
             yield "orbit_tasks", {**labels, "state": state, "blocked": str(int(blocked))}, count
+        for cause, count in one.causes.items():
+            yield "orbit_blocked_tasks", {**labels, "cause": cause}, count
         yield "orbit_queue_paused", labels, int(one.paused)
         age = 0 if one.oldest_ready_at is None else max(0, seen.at - one.oldest_ready_at)
         yield "orbit_oldest_ready_seconds", labels, age / 1e6
     for (namespace_id, review_class), count in seen.reviews.items():
         yield "orbit_reviews", {"namespace": namespace_id, "class": review_class}, count
     for row in seen.limits:
+        labels = {"namespace": row.namespace_id, "queue": row.queue or ""}
         if row.running_max is not None:
-            labels = {"namespace": row.namespace_id, "queue": row.queue or ""}
             yield "orbit_permits_in_use", labels, row.running
             yield "orbit_permits_limit", labels, row.running_max
+        if row.backlog_max is not None:
+            yield "orbit_backlog_tasks", labels, row.backlog
+            yield "orbit_backlog_limit", labels, row.backlog_max
     yield "orbit_key_waiters", {}, seen.key_waiters

@@ -11,6 +11,7 @@ from orbit_sdk.values.ids import Id
 from orbit_server.pulse.ids import queue_id_of
 from orbit_server.pulse.limits.queries import all_limits
 from orbit_server.pulse.queues.queries import queue_row, queues_with_tasks
+from orbit_server.pulse.tasks.lifecycle import Block
 from orbit_server.pulse.tasks.limits.records import LimitRow
 from orbit_server.storage import tables
 from orbit_server.storage.metrics import Histogram
@@ -39,12 +40,15 @@ class DispatchFigures:
 
 @dataclass(frozen=True, slots=True)
 class QueueBacklog:
-    """One queue: tasks by (state, blocked or not); since when the oldest that can be claimed is ready."""
+    """One queue: tasks by (state, blocked or not); READY tasks by what holds them back (two causes: counted
+    twice); since when the oldest that can be claimed is ready.
+    """
 
     namespace_id: Id
     queue: str
     paused: bool
     states: dict[tuple[str, bool], int]
+    causes: dict[str, int]
     oldest_ready_at: int | None
 
 
@@ -84,10 +88,14 @@ def _queue(conn: Connection, namespace_id: Id, queue: str) -> QueueBacklog:
         .group_by(_T.state, _T.blocked)
     ).all()
     states: Counter[tuple[str, bool]] = Counter()
+    causes: Counter[str] = Counter()
     oldest = None
     for state, blocked, count, start in rows:
+        if state == "READY":
+            causes.update({cause.name or "": count for cause in Block(blocked)})
         held = state == "READY" and bool(blocked)
         states[(state, held)] += count
         if state == "READY" and not blocked and start > _CLOCK_LIKE:
             oldest = start
-    return QueueBacklog(namespace_id, queue, row is not None and row.paused, dict(states), oldest)
+    paused = row is not None and row.paused
+    return QueueBacklog(namespace_id, queue, paused, dict(states), dict(causes), oldest)

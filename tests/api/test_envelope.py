@@ -79,6 +79,9 @@ async def test_an_error_becomes_its_status_and_body(
     reply = await app.test_client().get("/fail")
     body = json.loads(await reply.get_data())
     assert reply.status_code == status
+    wait_ms = body["error"].pop("retry_after_ms", None)
+    assert (wait_ms is None) == (wait is None)
+    assert wait_ms == error.retry_after_ms or error.retry_after_ms is None
     assert body["error"] == {
         "code": error.code.value,
         "message": error.message,

@@ -89,6 +89,7 @@ async def test_a_full_backlog_answers_429_with_when_to_come_back(api: Api) -> No
     items = [{**TASK, "idempotency_key": str(n)} for n in range(3)]
     found = (await api.post("/v1/tasks/batch", {"items": items}, key=None)).data["items"]
     assert [one.get("error", {}).get("code") for one in found] == [None, None, "RESOURCE_EXHAUSTED"]
+    assert found[2]["error"]["retry_after_ms"] == 1_000
     refused = await api.post("/v1/tasks", TASK)
     assert (refused.status, refused.code) == (429, "RESOURCE_EXHAUSTED")
     assert refused.headers["Retry-After"]
@@ -173,7 +174,7 @@ async def test_a_trace_context_does_not_make_another_request_of_it(edge: Api) ->
 
 
 async def test_figures_show_backlog_permits_and_waiters(api: Api) -> None:
-    await api.post("/v1/queues/jobs/limits", {"running_max": 7, "reason": "r"})
+    await api.post("/v1/queues/jobs/limits", {"running_max": 7, "backlog_max": 9, "reason": "r"})
     await api.post("/v1/queues/jobs/pause", {"reason": "r"})
     for _ in range(2):
         await submit(api, concurrency_key="acct:9")
@@ -190,6 +191,9 @@ async def test_figures_show_backlog_permits_and_waiters(api: Api) -> None:
         f"orbit_queue_paused{{{queue}}} 1",
         f"orbit_permits_limit{{{queue}}} 7",
         f"orbit_permits_in_use{{{queue}}} 0",
+        f'orbit_blocked_tasks{{{queue},cause="KEY"}} 1',
+        f"orbit_backlog_tasks{{{queue}}} 3",
+        f"orbit_backlog_limit{{{queue}}} 9",
         "orbit_key_waiters 1",
     ):
         assert line in text.splitlines(), text

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import time
 from typing import Any
+
+import pytest
+from sqlalchemy import text
 
 from orbit_server.pulse.limits.weights import SetWeight
 from orbit_server.pulse.tasks.lifecycle import Said
 from tests.storage.pulse.house import SPACE, House, Worker
+
+FLOOD, FEW = int(os.environ.get("ORBIT_STORM_FLOOD", "300")), int(os.environ.get("ORBIT_STORM_FEW", "20"))
+"""Tasks of the large and of the small project."""
+SLOTS = 16
 
 
 async def flood(house: House, key: str | None, count: int, **changes: Any) -> set[str]:
@@ -44,6 +54,54 @@ async def test_delayed_tasks_that_fall_due_together_are_as_fair(house: House) ->
     await house.swept_due()
     order = await served(house, house.worker(), 7)
     assert small <= set(order)
+
+
+@pytest.mark.parametrize("delayed", [False, True])
+async def test_whatever_one_project_queues_up_another_waits_for_its_turns_only(
+    house: House, delayed: bool
+) -> None:
+    """Two projects take turns, so the k-th task of the small one is among the next 2 k; one bite of slots may
+    have been on its way.
+    """
+    when: dict[str, Any] = {"delay_ms": 3_600_000} if delayed else {}
+    began = time.monotonic()
+    large = await many(house, "large", FLOOD, **when)
+    if delayed:
+        small = await many(house, "small", FEW, **when)
+        await house.database.write(lambda conn: conn.execute(text("UPDATE tasks SET due_at = 1")))
+        while (await house.swept_due()).moved:
+            pass
+    worker = house.worker()
+    if not delayed:
+        assert large >= await bites(house, worker, 3)
+        small = await many(house, "small", FEW)
+    left = set(small)
+    claims = 0
+    while left:
+        taken = await bites(house, worker, 1)
+        claims += len(taken)
+        left -= taken
+    print(f"{FLOOD} and {FEW}: {claims} claims, {time.monotonic() - began:.1f} s")
+    assert claims <= 2 * FEW + 2 * SLOTS
+
+
+async def many(house: House, key: str, count: int, **changes: Any) -> set[str]:
+    found: list[str] = []
+    for first in range(0, count, 500):
+        part = range(min(500, count - first))
+        found += await asyncio.gather(*[house.submit(fairness_key=key, **changes) for _ in part])
+    return set(found)
+
+
+async def bites(house: House, worker: Worker, count: int) -> set[str]:
+    """What a worker with a few slots gets, so many times."""
+    found = set()
+    for _ in range(count):
+        await house.claimed(worker, SLOTS)
+        offers, worker.offers = worker.offers, []
+        await asyncio.gather(*[house.report(offer, Said.SUCCEEDED, result=1) for offer in offers])
+        found |= {offer.task_id for offer in offers}
+    return found
 
 
 async def test_a_heavier_key_gets_more_turns(house: House) -> None:
