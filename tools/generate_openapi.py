@@ -28,6 +28,8 @@ def _routes() -> str:
     rows = []
     for route in ROUTES:
         permission = f"`{route.permission}`" if route.permission else "none"
+        if route.instead is not None:
+            permission += f" or `{route.instead}`"
         key = "per item" if route.item is not None else "yes" if route.idempotency == "required" else ""
         rows.append(f"| `{route.method} {route.path}` | {permission} | {key} | {route.summary} |\n")
     return _HEAD + "".join(rows)

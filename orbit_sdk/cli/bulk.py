@@ -1,155 +1,364 @@
-"""`orbit bulk review`, `orbit bulk control` and `orbit bulk apply`."""
+"""`orbit bulk plan`, `show`, `items`, `apply`, `stop` and `list`."""
 
 from __future__ import annotations
 
-from collections import Counter
+import sys
+import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from orbit_sdk.cli.bulk_orders import Kind, Verdict, action_body, filter_body, keys_of
 from orbit_sdk.cli.command import command, group
 from orbit_sdk.cli.connection import Token, Url, connected
-from orbit_sdk.cli.control import Reason
+from orbit_sdk.cli.control import Effects, OperationId, Reason
 from orbit_sdk.cli.output import ExitCode, Json, Output
-from orbit_sdk.cli.reviews import (
-    Basis,
-    BasisOption,
-    ErrorCode,
-    Evidence,
-    Message,
-    Result,
-    StepVerdict,
-    decision,
-)
-from orbit_sdk.cli.shapes import items, wire
+from orbit_sdk.cli.reviews import Basis, ErrorCode, Evidence, Message, Result
+from orbit_sdk.cli.shapes import items, moment, wire
 
 if TYPE_CHECKING:
-    from orbit_sdk.protocol.bulk import BulkOutcome, BulkPlan
+    from orbit_sdk.client import Orbit
+    from orbit_sdk.protocol.bulk import BulkDetail, BulkItem
 
 __all__ = ["bulk"]
 
-PlanFile = Annotated[
-    Path, typer.Option("--out", "-o", help="Where the plan is written.", dir_okay=False, show_default=False)
+_SHOWN = 10
+_LOOK_S = 0.3
+
+BulkId = Annotated[
+    str, typer.Argument(metavar="BULK", help="The id that `orbit bulk plan` told.", show_default=False)
 ]
-Definition = Annotated[str | None, typer.Option("--definition", help="Only of this definition.")]
-Most = Annotated[int, typer.Option("--most", min=1, max=10_000, help="So many items at most.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until it is done.")]
 
 
-class Control(StrEnum):
-    """What a bulk control does."""
+class ResultWord(StrEnum):
+    """What became of an item."""
 
-    PAUSE = "pause"
-    RESUME = "resume"
-    CANCEL = "cancel"
+    APPLIED = "applied"
+    SKIPPED_CHANGED = "skipped_changed"
+    REFUSED = "refused"
+    NOT_REACHED = "not_reached"
 
 
 @command(
-    'orbit bulk review rerun --class UNKNOWN --step pay --reason "outage of 3 May" '
-    '--evidence "none is in the bank\'s journal" --out plan.json'
+    "orbit bulk plan review --verdict failed --code BANK_DOWN --class UNKNOWN --step pay "
+    '--reason "outage of 3 May" --evidence "none is in the bank\'s journal"',
+    'orbit bulk plan pause --definition order.payment --reason "the bank is down"',
+    'orbit bulk plan restart --effects same --state failed --definition order.payment --reason "all is well"',
+    'orbit bulk plan task-retry --queue mail --error SMTP_DOWN --basis accepted_risk --reason "mail is back"',
 )
-def bulk_review(
-    verdict: Annotated[StepVerdict, typer.Argument(help="What the truth is.", case_sensitive=False)],
+def bulk_plan(
+    kind: Annotated[Kind, typer.Argument(help="What is done to each.", case_sensitive=False)],
     reason: Reason,
-    plan_file: PlanFile,
-    basis: BasisOption = Basis.PROVEN,
+    verdict: Annotated[
+        Verdict | None,
+        typer.Option(
+            "--verdict", help="For review and task-review: what the truth is.", case_sensitive=False
+        ),
+    ] = None,
+    basis: Annotated[
+        Basis,
+        typer.Option(
+            "--basis", help="What a decision rests on. PROVEN needs --evidence.", case_sensitive=False
+        ),
+    ] = Basis.PROVEN,
     evidence: Evidence = None,
     result: Result = None,
     code: ErrorCode = None,
     message: Message = None,
-    review_class: Annotated[str | None, typer.Option("--class", help="Only reviews of this class.")] = None,
-    definition: Definition = None,
-    step: Annotated[str | None, typer.Option("--step", help="Only this step.")] = None,
-    most: Most = 1000,
-    url: Url = None,
-    token: Token = None,
-    json: Json = False,
-) -> None:
-    """Plan one decision for many steps in review. Nothing is done until the plan is applied."""
-    said = decision(verdict, reason, basis, {"evidence": evidence, "code": code, "message": message}, result)
-    with connected(url, token) as client:
-        plan = client.bulk.plan_reviews(
-            said,
-            review_class=review_class.upper() if review_class else None,
-            definition_id=definition,
-            step_key=step,
-            most=most,
-        )
-    _written(plan, plan_file, Output(json=json))
-
-
-@command('orbit bulk control pause --definition order.payment --reason "the bank is down" --out plan.json')
-def bulk_control(
-    action: Annotated[Control, typer.Argument(help="pause, resume or cancel.", case_sensitive=False)],
-    reason: Reason,
-    plan_file: PlanFile,
-    definition: Definition = None,
+    effects: Annotated[
+        Effects | None,
+        typer.Option("--effects", help="For restart. same: the effects of the origin. new: other ones."),
+    ] = None,
+    to_version: Annotated[
+        int | None, typer.Option("--to-version", min=1, help="For restart: another version.")
+    ] = None,
+    definition: Annotated[str | None, typer.Option("--definition", help="Only of this definition.")] = None,
     version: Annotated[int | None, typer.Option("--version", min=1, help="Only of this version.")] = None,
     state: Annotated[str | None, typer.Option("--state", help="Only in this state.")] = None,
-    most: Most = 1000,
+    paused: Annotated[
+        bool | None, typer.Option("--paused/--not-paused", help="Only paused workflows, or only others.")
+    ] = None,
+    step: Annotated[str | None, typer.Option("--step", help="Only this step.")] = None,
+    review_class: Annotated[
+        str | None, typer.Option("--class", help="Only reviews of this class, such as UNKNOWN.")
+    ] = None,
+    because: Annotated[
+        str | None, typer.Option("--because", help="Only reviews for this reason, as `orbit stuck` tells it.")
+    ] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="Only tasks of this queue.")] = None,
+    handler: Annotated[str | None, typer.Option("--handler", help="Only tasks of this handler.")] = None,
+    error: Annotated[str | None, typer.Option("--error", help="Only tasks with this error code.")] = None,
+    keys: Annotated[
+        list[str] | None, typer.Option("--key", help="Only with this business key; may be repeated.")
+    ] = None,
+    keys_from: Annotated[
+        Path | None,
+        typer.Option("--keys-from", help="Only with a business key of this file, one a line.", exists=True),
+    ] = None,
+    most: Annotated[int, typer.Option("--most", min=1, max=10_000, help="So many items at most.")] = 1000,
+    operation_id: OperationId = None,
+    no_wait: NoWait = False,
     url: Url = None,
     token: Token = None,
     json: Json = False,
 ) -> None:
-    """Plan a pause, resume or cancel of many workflows. Nothing is done until the plan is applied."""
-    with connected(url, token) as client:
-        plan = client.bulk.plan_control(
-            action.value,
-            reason=reason,
-            definition_id=definition,
-            version=version,
-            state=state.upper() if state else None,
-            most=most,
-        )
-    _written(plan, plan_file, Output(json=json))
-
-
-@command("orbit bulk apply plan.json", "orbit bulk apply plan.json --per-second 2 --stop-after 1")
-def bulk_apply(
-    plan_file: Annotated[
-        Path, typer.Argument(metavar="PLAN", help="The plan's file.", exists=True, dir_okay=False)
-    ],
-    per_second: Annotated[float, typer.Option("--per-second", min=0.01, help="So many items a second.")] = 10,
-    stop_after: Annotated[int, typer.Option("--stop-after", min=1, help="End after so many failures.")] = 3,
-    url: Url = None,
-    token: Token = None,
-    json: Json = False,
-) -> None:
-    """Do what was planned. Repeating it is safe: each item is done once, what moved on is skipped."""
-    from orbit_sdk.protocol.bulk import BulkPlan
-
+    """Plan one action for many: what the filter finds is frozen. Nothing is done until you apply the plan."""
     out = Output(json=json)
-    plan = BulkPlan.model_validate_json(plan_file.read_bytes())
-    found: list[BulkOutcome] = []
+    said = {"evidence": evidence, "code": code, "message": message}
+    order = action_body(kind, verdict, basis, said, result)
+    if kind is Kind.RESTART:
+        if effects is None:
+            raise typer.BadParameter("say whose effects a restart means", param_hint="--effects")
+        order["effects"] = effects.value.upper()
+        if to_version is not None:
+            order["version"] = to_version
+    narrow = filter_body(
+        definition_id=definition,
+        version=version,
+        state=state,
+        paused=paused,
+        step_key=step,
+        review_class=review_class,
+        reason=because,
+        queue=queue,
+        handler=handler,
+        error_code=error,
+        business_keys=keys_of(keys, keys_from),
+    )
     with connected(url, token) as client:
-        for outcome in client.bulk.apply(plan, per_second=per_second, stop_after=stop_after):
-            found.append(outcome)
-            if not json:
-                where = f"{outcome.workflow_id} {outcome.step_key or ''}".strip()
-                out.line(f"{where}  {outcome.outcome}  {outcome.state or outcome.why or ''}")
+        made = client.bulk.plan(order, narrow, reason=reason, most=most, idempotency_key=operation_id)
+        if no_wait:
+            out.data(wire(made)) if json else out.line(f"{made.id}  {made.state}")
+            return
+        found = client.bulk.wait(made.id)
+        refused = [] if json else _first(client.bulk.items(found.id, allowed=False))
+    if json:
+        out.data(wire(found))
+        return
+    _say(found, out)
+    for item in refused:
+        out.line(f"refused  {_name(item)}  {item.why}", "yellow")
+    if found.truncated:
+        out.note("more fits the filter than the plan holds: plan again afterwards, or say --most", "yellow")
+    if found.state == "PLANNED":
+        out.note(f"look at it: orbit bulk items {found.id}\ndo it:      orbit bulk apply {found.id}", "dim")
+
+
+@command("orbit bulk show 018f2b7e0c1d7a3b8e4f5a6b7c8d9e0f")
+def bulk_show(bulk_id: BulkId, url: Url = None, token: Token = None, json: Json = False) -> None:
+    """Show what a bulk is about and how far it is."""
+    out = Output(json=json)
+    with connected(url, token) as client:
+        found = client.bulk.get(bulk_id)
+    if json:
+        out.data(wire(found))
+    else:
+        _say(found, out)
+
+
+@command(
+    "orbit bulk items 018f2b7e0c1d7a3b8e4f5a6b7c8d9e0f",
+    "orbit bulk items 018f2b7e0c1d7a3b8e4f5a6b7c8d9e0f --result refused --json",
+)
+def bulk_items(
+    bulk_id: BulkId,
+    result: Annotated[
+        ResultWord | None,
+        typer.Option("--result", help="Only items that this became of.", case_sensitive=False),
+    ] = None,
+    allowed: Annotated[
+        bool | None, typer.Option("--allowed/--refused", help="Only what the plan allows, or refuses.")
+    ] = None,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """List the items of a bulk: what the plan says about each, and what became of it."""
+    out = Output(json=json)
+    with connected(url, token) as client:
+        word = None if result is None else result.value.upper()
+        found = list(client.bulk.items(bulk_id, result=word, allowed=allowed))
     if json:
         out.data(items(found))
-    counts = Counter(outcome.outcome for outcome in found)
-    out.note(
-        ", ".join(f"{count} {name.lower()}" for name, count in sorted(counts.items())) or "nothing to do"
-    )
-    if counts["FAILED"] or len(found) < len(plan.items):
+        return
+    rows = [
+        (
+            item.number,
+            item.workflow_id or item.task_id,
+            item.step_key,
+            item.business_key,
+            f"then {item.then}" if item.allowed else "refused",
+            item.result,
+            item.why or item.made_id,
+        )
+        for item in found
+    ]
+    out.table(("NO", "ID", "STEP", "KEY", "PLAN", "RESULT", "BECAUSE"), rows, "no item fits")
+
+
+@command(
+    "orbit bulk apply 018f2b7e0c1d7a3b8e4f5a6b7c8d9e0f",
+    "orbit bulk apply 018f2b7e0c1d7a3b8e4f5a6b7c8d9e0f --per-second 2 --max-failures 1",
+)
+def bulk_apply(
+    bulk_id: BulkId,
+    per_second: Annotated[
+        float, typer.Option("--per-second", min=0.01, max=1000, help="So many items a second.")
+    ] = 10.0,
+    max_failures: Annotated[
+        int, typer.Option("--max-failures", min=0, help="Stop after so many failures; 0: never.")
+    ] = 3,
+    max_failure_percent: Annotated[
+        int | None,
+        typer.Option("--max-failure-percent", min=1, max=100, help="Stop at this share of failures."),
+    ] = None,
+    reason: Annotated[str | None, typer.Option("--reason", "-r", metavar="TEXT", help="Why now.")] = None,
+    operation_id: OperationId = None,
+    no_wait: NoWait = False,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """Do what was planned. The server carries it on by itself; leaving this command does not stop it.
+
+    Exit code 1 when an item failed, or when it was stopped.
+    """
+    out = Output(json=json)
+    with connected(url, token) as client:
+        begun = client.bulk.apply(
+            bulk_id,
+            per_second=per_second,
+            max_failures=max_failures or None,
+            max_failure_percent=max_failure_percent,
+            reason=reason,
+            operation_id=operation_id,
+        )
+        if no_wait:
+            out.data(wire(begun)) if json else out.line(f"{begun.id}  {begun.state}")
+            return
+        found = _followed(client, bulk_id)
+    if json:
+        out.data(wire(found))
+    else:
+        _say(found, out)
+    if found.state != "DONE" or found.failed:
         raise typer.Exit(ExitCode.REFUSED)
 
 
-def _written(plan: BulkPlan, plan_file: Path, out: Output) -> None:
-    plan_file.write_text(plan.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    if out.json:
-        out.data(wire(plan))
+@command('orbit bulk stop 018f2b7e0c1d7a3b8e4f5a6b7c8d9e0f --reason "the bank is down again"')
+def bulk_stop(
+    bulk_id: BulkId,
+    reason: Reason,
+    operation_id: OperationId = None,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """Stop a bulk, or give its plan up. What is done stays done."""
+    out = Output(json=json)
+    with connected(url, token) as client:
+        client.bulk.stop(bulk_id, reason=reason, operation_id=operation_id)
+        found = client.bulk.get(bulk_id)
+    if json:
+        out.data(wire(found))
+    else:
+        _say(found, out)
+
+
+@command("orbit bulk list", "orbit bulk list --state APPLYING --json")
+def bulk_list(
+    state: Annotated[str | None, typer.Option("--state", help="Only in this state.")] = None,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """List bulks, newest first."""
+    out = Output(json=json)
+    with connected(url, token) as client:
+        found = list(client.bulk.list(state=None if state is None else state.upper()))
+    if json:
+        out.data(items(found))
         return
     rows = [
-        (item.workflow_id, item.step_key, item.business_key, item.allowed, item.then or item.why)
-        for item in plan.items
+        (
+            item.id,
+            item.action,
+            item.state,
+            item.items,
+            item.applied,
+            item.skipped,
+            item.failed,
+            item.planned_by,
+            moment(item.created_at),
+        )
+        for item in found
     ]
-    out.table(("WORKFLOW", "STEP", "KEY", "ALLOWED", "THEN"), rows, "nothing fits")
-    allowed = sum(item.allowed for item in plan.items)
-    out.line(f"{allowed} of {len(plan.items)} may be done: orbit bulk apply {plan_file}")
+    columns = ("ID", "ACTION", "STATE", "ITEMS", "APPLIED", "SKIPPED", "FAILED", "BY", "PLANNED")
+    out.table(columns, rows, "there are no bulks")
 
 
-bulk = group("Decide on many at once: plan, look, apply.", bulk_review, bulk_control, bulk_apply)
+def _followed(client: Orbit, bulk_id: str) -> BulkDetail:
+    """Look on until it has ended, with its progress on a terminal."""
+    shows = sys.stderr.isatty()
+    while True:
+        found = client.bulk.get(bulk_id)
+        if shows:
+            done = found.allowed - found.left
+            words = f"{done} of {found.allowed}: {found.applied} applied, {found.skipped} skipped"
+            print(f"\r\x1b[K{words}, {found.failed} failed", end="", file=sys.stderr, flush=True)
+        if found.state != "APPLYING":
+            if shows:
+                print(file=sys.stderr)
+            return found
+        time.sleep(_LOOK_S)
+
+
+def _first(found: Any) -> list[BulkItem]:
+    shown: list[BulkItem] = []
+    for item in found:
+        shown.append(item)
+        if len(shown) == _SHOWN:
+            break
+    return shown
+
+
+def _name(item: BulkItem) -> str:
+    parts = (item.workflow_id or item.task_id, item.step_key, item.business_key)
+    return "  ".join(part for part in parts if part is not None)
+
+
+def _say(found: BulkDetail, out: Output) -> None:
+    began = found.started_at is not None
+    stopped = "" if found.stopped_by is None else f" ({found.stopped_by})"
+    out.fields(
+        {
+            "bulk": found.id,
+            "state": f"{found.state}{stopped}",
+            "action": found.action,
+            "reason": found.reason,
+            "planned by": found.planned_by,
+            "items": found.items,
+            "allowed": found.allowed,
+            "refused": found.refused or None,
+            "applied by": found.applied_by,
+            "applied": found.applied if began else None,
+            "skipped": f"{found.skipped} had changed" if found.skipped else None,
+            "failed": found.failed or None,
+            "not done": found.left if began and found.left else None,
+            "expires": None if began else moment(found.expires_at),
+        }
+    )
+
+
+bulk = group(
+    "Decide on many at once: plan, look, apply.",
+    bulk_plan,
+    bulk_show,
+    bulk_items,
+    bulk_apply,
+    bulk_stop,
+    bulk_list,
+)

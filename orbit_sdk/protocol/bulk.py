@@ -1,48 +1,227 @@
-"""A bulk plan: many decisions or controls, frozen before anything is done. A file that people pass on."""
+"""Wire models of bulks: one decision for many, planned, looked at, then applied."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import JsonValue
+from pydantic import Field
 
-from orbit_sdk.protocol.common import Answer, Counter, Id, Request
+from orbit_sdk.protocol.common import (
+    Answer,
+    BusinessKey,
+    Counter,
+    HandlerName,
+    Id,
+    Instant,
+    JsonValue,
+    QueueName,
+    Reason,
+    Request,
+)
+from orbit_sdk.protocol.tasks import TaskState
+from orbit_sdk.protocol.workflows import Basis, WorkflowState
 
-Action = Literal["review", "pause", "resume", "cancel"]
+__all__ = [
+    "BULK_ITEMS_MAX",
+    "ApplyBulk",
+    "Bulk",
+    "BulkAction",
+    "BulkAnswer",
+    "BulkDetail",
+    "BulkFilter",
+    "BulkItem",
+    "BulkResult",
+    "BulkState",
+    "CancelTasks",
+    "ControlWorkflows",
+    "PlanBulk",
+    "RestartWorkflows",
+    "RetryTasks",
+    "ReviewSteps",
+    "ReviewTasks",
+    "StopBulk",
+]
+
+BULK_ITEMS_MAX = 10_000
+"""So many items a bulk has at most."""
+
+BulkState = Literal["PLANNING", "PLANNED", "APPLYING", "DONE", "STOPPED", "EXPIRED"]
+BulkResult = Literal["APPLIED", "SKIPPED_CHANGED", "REFUSED", "NOT_REACHED"]
+Evidence = Annotated[str, Field(max_length=4000)]
 
 
-class BulkItem(Request):
-    """One item with the revision that was seen. `allowed` and `then` (the state that would follow) are what
-    the server said when it was asked; `why` says why not.
+class ReviewSteps(Request):
+    """Decide on steps in review; the fields are those of one decision."""
+
+    kind: Literal["workflow.review"]
+    verdict: Literal["SUCCEEDED", "FAILED", "RERUN"]
+    basis: Basis
+    evidence: Evidence | None = None
+    result: JsonValue = None
+    code: str | None = None
+    message: str | None = None
+
+
+class ControlWorkflows(Request):
+    """Pause, resume or cancel workflows."""
+
+    kind: Literal["workflow.pause", "workflow.resume", "workflow.cancel"]
+
+
+class RestartWorkflows(Request):
+    """Start new workflows from earlier ones, each with the input and (by default) the version of its origin.
+
+    A workflow that a bulk has restarted before is refused: its successor is the one to restart.
     """
 
-    workflow_id: Id
+    kind: Literal["workflow.restart"]
+    effects: Literal["SAME", "NEW"]
+    version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+
+
+class CancelTasks(Request):
+    """Cancel standalone tasks."""
+
+    kind: Literal["task.cancel"]
+
+
+class ReviewTasks(Request):
+    """Decide on standalone tasks in review; the fields are those of one decision."""
+
+    kind: Literal["task.review"]
+    verdict: Literal["SUCCEEDED", "FAILED", "CANCELLED"]
+    basis: Basis
+    evidence: Evidence | None = None
+    result: JsonValue = None
+    code: str | None = None
+    message: str | None = None
+
+
+class RetryTasks(Request):
+    """Run standalone tasks again, each as a new one: those in review, or that ended without success."""
+
+    kind: Literal["task.retry"]
+    basis: Basis
+    evidence: Evidence | None = None
+
+
+BulkAction = Annotated[
+    ReviewSteps | ControlWorkflows | RestartWorkflows | CancelTasks | ReviewTasks | RetryTasks,
+    Field(discriminator="kind"),
+]
+
+
+class BulkFilter(Request):
+    """What a bulk is about; everything that is given must hold. Which fields fit depends on the action.
+
+    `workflow.review`: definition_id, version, step_key, review_class, reason; the other actions on workflows:
+    definition_id, version, state, paused; actions on tasks: state, queue, handler, error_code, review_class.
+    `business_keys` (any of them) fits all.
+    """
+
+    business_keys: Annotated[list[BusinessKey], Field(min_length=1, max_length=1000)] | None = None
+    definition_id: HandlerName | None = None
+    version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    state: WorkflowState | TaskState | None = None
+    paused: bool | None = None
+    step_key: Annotated[str, Field(max_length=64)] | None = None
+    review_class: Literal["UNKNOWN", "DEFINITE", "EXPIRED", "TIMEOUT", "UNMAPPED", "ENGINE_ERROR"] | None = (
+        None
+    )
+    reason: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    queue: QueueName | None = None
+    handler: Annotated[str, Field(max_length=140)] | None = None
+    error_code: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+
+
+class PlanBulk(Request):
+    """Ask for a plan: what the filter finds, at which revisions, and what the action would do to each.
+
+    `most`: no more items than this; `reason` is kept with every item that is done.
+    """
+
+    action: BulkAction
+    filter: BulkFilter = BulkFilter()
+    reason: Reason
+    most: Annotated[int, Field(ge=1, le=BULK_ITEMS_MAX)] = 1000
+
+
+class ApplyBulk(Request):
+    """Start a plan. It stops by itself after `max_failures` items that were refused (None: never), or, from
+    ten tried items on, at this share of failures.
+    """
+
+    per_second: Annotated[float, Field(ge=0.01, le=1000)] = 10.0
+    max_failures: Annotated[int, Field(ge=1, le=BULK_ITEMS_MAX)] | None = 3
+    max_failure_percent: Annotated[int, Field(ge=1, le=100)] | None = None
+    reason: Reason | None = None
+
+
+class StopBulk(Request):
+    reason: Reason
+
+
+class BulkAnswer(Answer):
+    """How a bulk stands after an order on it."""
+
+    id: Id
+    state: BulkState
+    revision: Counter
+
+
+class Bulk(BulkAnswer):
+    """One bulk and how far it is.
+
+    `items` were planned: `allowed` of them may be done, `refused` not. Of the allowed ones `applied`,
+    `skipped` (they had changed) and `failed` (refused when they came up) are settled, `left` are not.
+    `truncated`: more fits the filter than the plan holds. `stopped_by`: PERSON, FAILURES or FAILURE_SHARE.
+    """
+
+    action: str
+    items: Counter
+    allowed: Counter
+    refused: Counter
+    truncated: bool
+    applied: Counter
+    skipped: Counter
+    failed: Counter
+    left: Counter
+    stopped_by: str | None = None
+    planned_by: str
+    applied_by: str | None = None
+    per_second: float | None = None
+    max_failures: int | None = None
+    max_failure_percent: int | None = None
+    created_at: Instant
+    planned_at: Instant | None = None
+    started_at: Instant | None = None
+    ended_at: Instant | None = None
+    expires_at: Instant
+
+
+class BulkDetail(Bulk):
+    """`orders` is the action as it was asked for; its result is hidden without `payloads:read`."""
+
+    reason: str
+    filter: dict[str, JsonValue]
+    orders: dict[str, JsonValue]
+
+
+class BulkItem(Answer):
+    """One item. `allowed` and `then` (the state that would follow) are what the plan says. `result` is absent
+    while its turn has not come; `code` and `why` say why not; `made_id` is the workflow or task it made.
+    """
+
+    number: int
+    workflow_id: Id | None = None
     step_key: str | None = None
+    task_id: Id | None = None
     business_key: str | None = None
     expected: Counter
     allowed: bool
     then: str | None = None
+    result: BulkResult | None = None
+    code: str | None = None
     why: str | None = None
-
-
-class BulkPlan(Request):
-    """`order` is what every item is told: the fields of a decision or of a control, without the revision.
-
-    Every item's operation id follows from `id` and the item: a plan that is applied twice, or by two people
-    at once, does each thing once.
-    """
-
-    id: Id
-    action: Action
-    order: dict[str, JsonValue]
-    items: list[BulkItem]
-
-
-class BulkOutcome(Answer):
-    """What became of one item. SKIPPED: it is not as it was planned any more, or was not allowed then."""
-
-    workflow_id: Id
-    step_key: str | None = None
-    outcome: Literal["DONE", "SKIPPED", "FAILED"]
-    state: str | None = None
-    why: str | None = None
+    made_id: Id | None = None
+    settled_at: Instant | None = None

@@ -92,7 +92,8 @@ class OrbitApp(Quart):
             if server.health.requests > server.settings.requests_max:
                 raise ResourceExhausted("too many requests are in work", retry_after_ms=1_000)
             principal = await server.authenticator.authenticate(_token(arrived))
-            principal.require(route.permission)
+            if route.instead is None or not principal.allows(route.instead):
+                principal.require(route.permission)
         call = Call(
             server=server,
             principal=principal,

@@ -96,7 +96,8 @@ def _operation(route: Route, names: dict[type[BaseModel], str]) -> dict[str, Any
     }
     if route.permission is not None:
         operation["security"] = [{"token": []}]
-        operation["description"] = f"Needs the permission `{route.permission}`."
+        other = "" if route.instead is None else f" or `{route.instead}`"
+        operation["description"] = f"Needs the permission `{route.permission}`{other}."
     if route.body is not None:
         schema = {"$ref": _REF.format(model=names[route.body])}
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}

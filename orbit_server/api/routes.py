@@ -33,6 +33,8 @@ class Route:
         handler: gives `data`.
         summary: one line for people.
         body: model of the body; None when the route takes none.
+        instead: a second permission, with which the route opens as well; its handler then looks at which one
+            fits what is asked for.
         item: for a batch, the model of one item; each item carries its own idempotency key.
         query: what may stand behind the question mark; nothing by default.
         idempotency: `required` asks for the header; `natural` has its identity in the body or path.
@@ -50,6 +52,7 @@ class Route:
     query: tuple[Parameter, ...] = ()
     idempotency: Idempotency = "none"
     status: int = 200
+    instead: str | None = None
     segments: Segments = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,6 +92,7 @@ _ID = PathParameter(
 )
 PATH_PARAMETERS: Final[dict[str, PathParameter]] = {
     "workflow_id": _ID,
+    "bulk_id": _ID,
     "task_id": _ID,
     "event_id": _ID,
     "signal_id": _ID,

@@ -8,6 +8,7 @@ from typing import Any, Final
 import orjson
 
 from orbit_server.api import (
+    bulk,
     control,
     credentials,
     definitions,
@@ -52,6 +53,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *explain.ROUTES,
     *history.ROUTES,
     *reviews.ROUTES,
+    *bulk.ROUTES,
     *task_routes.ROUTES,
     *queues.ROUTES,
     *credentials.ROUTES,

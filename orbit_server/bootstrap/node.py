@@ -19,6 +19,8 @@ from orbit_server.api.metrics import describe
 from orbit_server.api.server import Sample, Server
 from orbit_server.api.waiting import Movements
 from orbit_server.bootstrap.figures import LoopLag, pulse_samples
+from orbit_server.bulk import rows as bulk_rows
+from orbit_server.bulk.commands import BulkDueAt
 from orbit_server.clock import Clock, SystemClock, new_seed
 from orbit_server.gateway import (
     BoundedWebsocketConnection,
@@ -29,6 +31,7 @@ from orbit_server.gateway import (
 )
 from orbit_server.loops.admissions import admissions
 from orbit_server.loops.backlog import LastBacklog, backlog
+from orbit_server.loops.bulks import bulks
 from orbit_server.loops.checkpoints import checkpoints
 from orbit_server.loops.deadlines import deadlines
 from orbit_server.loops.due_steps import due_steps
@@ -97,6 +100,7 @@ KINDS: Final[tuple[Kind[Any], ...]] = (
     *instance_rows.KINDS,
     *signal_rows.KINDS,
     *schedule_rows.KINDS,
+    *bulk_rows.KINDS,
 )
 """Every kind of row that commands may name."""
 
@@ -239,6 +243,7 @@ def _build(ground: _Ground) -> Parts:
     )
     hints.listen(StepsDueAt, lambda hint: loops["due_steps"].wake_at(hint.at))
     hints.listen(ScheduleDueAt, lambda hint: loops["schedules"].wake_at(hint.at))
+    hints.listen(BulkDueAt, lambda hint: loops["bulks"].wake_at(hint.at))
     hints.listen(EndedFires, lambda _: loops["ended_fires"].wake())
     hints.listen(EventsWritten, lambda _: loops["fanout"].wake() if interest.subscriptions else None)
     hints.listen(TasksDueAt, lambda hint: loops["due_tasks"].wake_at(hint.at))
@@ -287,6 +292,7 @@ def _loops(ground: _Ground, weave: Weave, interest: Interest) -> Runners:
         signals(database, weave, clock, settings.idle_loop_ms),
         schedules(database, means, clock, settings.loop_ms),
         ended_fires(database, means, clock, settings.loop_ms),
+        bulks(database, weave, clock, settings.loop_ms),
         fanout(database, settings.loop_ms, interest, ground.hints.publish),
         expiry(database, settings.idle_loop_ms, interest),
         retention(ground.sweep, settings.purge_every_ms),

@@ -26,6 +26,7 @@ R = TypeVar("R")
 class LockOrder(IntEnum):
     """The order in which every transaction takes its locks; insert-only kinds come last."""
 
+    BULKS = 10
     SCHEDULES = 20
     SUBSCRIPTIONS = 25
     NAMESPACES = 26

@@ -19,6 +19,8 @@ metadata = MetaData()
 _LARGE = frozenset(
     {
         "audit",
+        "bulk_items",
+        "bulk_specs",
         "definition_documents",
         "events",
         "evidence",
@@ -761,4 +763,75 @@ deliveries = _table(
     number("deliveries"),
     Index("ix_deliveries_visible", "subscription_id", "visible_at", "id"),
     Index("ix_deliveries_added", "subscription_id", "added_at"),
+)
+
+# --- bulk --------------------------------------------------------------------------------------------------
+
+bulks = _table(
+    "bulks",
+    ident("id", primary=True),
+    ident("namespace_id"),
+    word("action", 32),
+    word("state", 16),
+    ident("place", null=True),
+    number("most"),
+    number("items"),
+    number("refused"),
+    flag("truncated"),
+    number("applied"),
+    number("skipped"),
+    number("failed"),
+    number("interval_us"),
+    number("failures_max", null=True),
+    number("failures_percent", null=True),
+    word("stopped_by", 16, null=True),
+    number("revision"),
+    label("made_by"),
+    label("applied_by", null=True),
+    instant("created_at"),
+    instant("planned_at", null=True),
+    instant("started_at", null=True),
+    instant("ended_at", null=True),
+    instant("expires_at"),
+    instant("due_at"),
+    lock_seq(),
+    instant("last"),
+    Index("ix_bulks_due", "due_at", "id"),
+    Index("ix_bulks_namespace", "namespace_id", "id"),
+)
+
+bulk_specs = _table(
+    "bulk_specs",
+    ident("id", primary=True),
+    body("filter"),
+    body("orders"),
+    body("reason"),
+)
+
+bulk_items = _table(
+    "bulk_items",
+    ident("id", primary=True),
+    ident("bulk_id"),
+    number("number"),
+    ident("subject_id"),
+    word("step_key", 64, null=True),
+    label("business_key", null=True),
+    number("expected"),
+    word("state", 24),
+    flag("allowed"),
+    word("then_state", 24, null=True),
+    word("code", 32, null=True),
+    body("why", null=True),
+    ident("made_id", null=True),
+    instant("settled_at", null=True),
+    Index("ix_bulk_items_number", "bulk_id", "number"),
+    Index("ix_bulk_items_state", "bulk_id", "state", "number"),
+)
+
+bulk_restarts = _table(
+    "bulk_restarts",
+    ident("id", primary=True),
+    ident("bulk_id"),
+    ident("made_id"),
+    Index("ix_bulk_restarts_bulk", "bulk_id"),
 )

@@ -1,74 +1,306 @@
-"""Many decisions at once, over a real server: planned, looked at, applied twice in parallel."""
+"""One decision for many, on the server: planned, looked at, applied, stopped."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from orbit_sdk.client import OrbitClient
-from orbit_sdk.errors import InvalidArgument
-from orbit_sdk.protocol.bulk import BulkPlan
-from tests.api.flows import ASKING
+from orbit_server.platform.permissions import PERMISSIONS
+from tests.api.flows import ASKING, TASK, publish, start, submit
 from tests.api.test_reviews import LATE
-from tests.server import server_process, until
+from tests.server import EVERYTHING, Api, Reply, until
 
-FAILED = {"verdict": "FAILED", "code": "GONE", "reason": "outage", "basis": "ACCEPTED_RISK"}
-
-
-async def reviews(client: OrbitClient) -> list[Any]:
-    return [item async for item in client.reviews.list(kind="STEP")]
+FAILED = {"kind": "workflow.review", "verdict": "FAILED", "code": "GONE", "basis": "ACCEPTED_RISK"}
+PAUSE = {"kind": "workflow.pause"}
 
 
-async def outcomes(client: OrbitClient, plan: BulkPlan) -> list[str]:
-    return [item.outcome async for item in client.bulk.apply(plan, per_second=1000)]
+async def plan(api: Api, action: dict[str, Any], narrow: dict[str, Any] | None = None, **more: Any) -> str:
+    """Plan and wait; answers the id."""
+    made = await api.post("/v1/bulk", {"action": action, "filter": narrow or {}, "reason": "outage", **more})
+    assert made.status == 200, made.body
+    bulk_id: str = made.data["id"]
+    await reaches(api, bulk_id, "PLANNED")
+    return bulk_id
 
 
-async def test_a_plan_applied_by_two_at_once_decides_each_review_once(
-    migrated_sqlite_url: str, tmp_path: Path
-) -> None:
-    with server_process(migrated_sqlite_url, tmp_path) as server:
-        async with (
-            OrbitClient(server.url, server.token) as one,
-            OrbitClient(server.url, server.token) as other,
-        ):
-            await one.definitions.publish(LATE, current=True)
-            started = [await one.workflows.start("test.late", None) for _ in range(6)]
+async def reaches(api: Api, bulk_id: str, state: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
 
-            async def all_late() -> bool:
-                return len(await reviews(one)) == len(started)
+    async def is_there() -> bool:
+        found.update((await api.get(f"/v1/bulk/{bulk_id}")).data)
+        return bool(found["state"] == state)
 
-            await until(all_late)
-            plan = await one.bulk.plan_reviews(FAILED, review_class="TIMEOUT", step_key="ask")
-            assert [(item.allowed, item.then) for item in plan.items] == [(True, "FAILED")] * 6
-            assert len(await reviews(one)) == 6, "a plan does nothing"
-            plan = BulkPlan.model_validate_json(plan.model_dump_json())
-            await one.workflows.cancel(plan.items[0].workflow_id, reason="meanwhile")
-            first, second = await asyncio.gather(outcomes(one, plan), outcomes(other, plan))
-            assert first == second == ["SKIPPED", *["DONE"] * 5]
-            assert await reviews(one) == []
-            for item in plan.items[1:]:
-                said = [operation async for operation in one.workflows.operations(item.workflow_id)]
-                assert [operation.action for operation in said] == ["workflow.review.failed"]
-            refused = {**FAILED, "verdict": "RERUN"}
-            assert (await one.bulk.plan_reviews(refused)).items == []
+    await until(is_there)
+    return found
 
 
-async def test_many_workflows_are_paused_by_one_plan(migrated_sqlite_url: str, tmp_path: Path) -> None:
-    with server_process(migrated_sqlite_url, tmp_path) as server:
-        async with OrbitClient(server.url, server.token) as client:
-            await client.definitions.publish(ASKING, current=True)
-            started = [await client.workflows.start("test.ask", None) for _ in range(3)]
-            await client.workflows.pause(started[0].id, reason="by hand")
-            plan = await client.bulk.plan_control(
-                "pause", reason="the bank is down", definition_id="test.ask"
+async def apply(api: Api, bulk_id: str, **terms: Any) -> Reply:
+    return await api.post(f"/v1/bulk/{bulk_id}/apply", {"per_second": 1000, **terms})
+
+
+async def done(api: Api, bulk_id: str, **terms: Any) -> dict[str, Any]:
+    begun = await apply(api, bulk_id, **terms)
+    assert begun.status == 200, begun.body
+    return await reaches(api, bulk_id, "DONE")
+
+
+async def items(api: Api, bulk_id: str, **narrow: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await api.get(f"/v1/bulk/{bulk_id}/items", limit=100, **narrow)).data[
+        "items"
+    ]
+    return found
+
+
+async def late_ones(api: Api, count: int) -> list[str]:
+    """So many workflows whose step `ask` is in review."""
+    await publish(api, LATE)
+    made = [
+        (await api.post("/v1/workflows", {"definition_id": "test.late", "input": None})).data["id"]
+        for _ in range(count)
+    ]
+
+    async def all_late() -> bool:
+        return len((await api.get("/v1/reviews", limit=100)).data["items"]) == count
+
+    await until(all_late)
+    return made
+
+
+async def audit_of(api: Api, subject: str) -> list[dict[str, Any]]:
+    def read(conn: Any) -> list[Any]:
+        return list(
+            conn.exec_driver_sql(
+                f"SELECT action, actor, details FROM audit WHERE subject_id = '{subject}' ORDER BY at, id"
             )
-            assert [item.allowed for item in plan.items] == [True, True, False]
-            assert "paused already" in (plan.items[2].why or "")
-            assert await outcomes(client, plan) == ["DONE", "DONE", "SKIPPED"]
-            for workflow in started:
-                assert (await client.workflows.get(workflow.id)).paused
-            with pytest.raises(InvalidArgument):
-                _ = [item async for item in client.bulk.apply(plan, per_second=0)]
+        )
+
+    rows = await api.parts.server.database.read(read)
+    return [{"action": row[0], "actor": row[1], **json.loads(row[2] or "{}")} for row in rows]
+
+
+async def test_a_plan_freezes_what_it_found_and_says_what_would_follow(api: Api) -> None:
+    workflows = await late_ones(api, 3)
+    bulk_id = await plan(api, FAILED, {"review_class": "TIMEOUT", "step_key": "ask"})
+    shown = (await api.get(f"/v1/bulk/{bulk_id}")).data
+    assert (shown["items"], shown["allowed"], shown["refused"]) == ("3", "3", "0")
+    found = await items(api, bulk_id)
+    assert [item["workflow_id"] for item in found] == workflows, "those that wait longest come first"
+    assert {(item["allowed"], item["then"], "result" in item) for item in found} == {(True, "FAILED", False)}
+    assert len((await api.get("/v1/reviews")).data["items"]) == 3, "a plan does nothing"
+
+
+async def test_what_was_planned_is_done_and_every_audit_row_names_the_bulk_and_who_applied_it(
+    api: Api,
+) -> None:
+    workflows = await late_ones(api, 3)
+    bulk_id = await plan(api, FAILED)
+    operator = await api.with_rights()
+    ended = await done(operator, bulk_id, reason="all of them are gone")
+    assert (ended["applied"], ended["left"], ended["planned_by"], ended["applied_by"]) == (
+        "3",
+        "0",
+        "tests",
+        "other",
+    )
+    assert [item["result"] for item in await items(api, bulk_id)] == ["APPLIED"] * 3
+    for workflow_id in workflows:
+        assert (await api.get(f"/v1/workflows/{workflow_id}")).data["state"] == "FAILED"
+        told = (await api.get(f"/v1/workflows/{workflow_id}/operations")).data["items"]
+        assert [(said["action"], said["actor"], said["details"]["bulk_id"]) for said in told] == [
+            ("workflow.review.failed", "other", bulk_id)
+        ]
+    acts = [(row["action"], row["actor"]) for row in await audit_of(api, bulk_id)]
+    assert acts == [("bulk.plan", "tests"), ("bulk.apply", "other")]
+
+
+async def test_two_operators_with_overlapping_bulks_decide_each_item_once(api: Api) -> None:
+    await late_ones(api, 12)
+    one, other = await plan(api, FAILED), await plan(api, {**FAILED, "code": "LOST"})
+    await asyncio.gather(done(api, one), done(await api.with_rights(), other))
+    results: dict[str, list[str]] = {}
+    for bulk_id in (one, other):
+        for item in await items(api, bulk_id):
+            results.setdefault(item["workflow_id"], []).append(item["result"])
+    assert len(results) == 12
+    assert all(sorted(found) == ["APPLIED", "SKIPPED_CHANGED"] for found in results.values()), results
+
+
+async def test_what_has_moved_since_the_plan_is_skipped_with_the_reason(edge: Api) -> None:
+    workflows = await late_ones(edge, 2)
+    bulk_id = await plan(edge, FAILED)
+    await edge.post(f"/v1/workflows/{workflows[0]}/cancel", {"reason": "meanwhile"})
+    ended = await done(edge, bulk_id)
+    assert (ended["applied"], ended["skipped"], ended["failed"]) == ("1", "1", "0")
+    skipped = (await items(edge, bulk_id, result="SKIPPED_CHANGED"))[0]
+    assert skipped["workflow_id"] == workflows[0]
+    assert "not in review" in skipped["why"]
+
+
+async def test_what_the_engine_refuses_is_refused_in_the_plan_and_never_tried(edge: Api) -> None:
+    first = await start(edge, ASKING)
+    second = await start(edge, ASKING)
+    await edge.post(f"/v1/workflows/{first}/pause", {"reason": "by hand"})
+    bulk_id = await plan(edge, PAUSE, {"definition_id": "test.ask"})
+    refused = (await items(edge, bulk_id, allowed="false"))[0]
+    assert (refused["workflow_id"], refused["code"]) == (first, "FAILED_PRECONDITION")
+    assert "paused already" in refused["why"]
+    ended = await done(edge, bulk_id)
+    assert (ended["applied"], ended["refused"], ended["failed"]) == ("1", "1", "0")
+    assert (await edge.get(f"/v1/workflows/{second}")).data["paused"]
+
+
+async def test_a_restart_of_many_makes_each_successor_once(api: Api) -> None:
+    workflows = [await start(api, ASKING) for _ in range(3)]
+    for workflow_id in workflows:
+        await api.post(f"/v1/workflows/{workflow_id}/cancel", {"reason": "wrong day"})
+    again = {"kind": "workflow.restart", "effects": "NEW"}
+    one = await plan(api, again, {"state": "CANCELLED"})
+    other = await plan(api, again, {"state": "CANCELLED"})
+    await asyncio.gather(done(api, one), done(api, other))
+    found = [*await items(api, one), *await items(api, other)]
+    assert sorted(item["result"] for item in found) == ["APPLIED"] * 3 + ["SKIPPED_CHANGED"] * 3
+    made = {item["made_id"]: item["workflow_id"] for item in found if item["result"] == "APPLIED"}
+    assert set(made.values()) == set(workflows)
+    for new in made:
+        assert (await api.get(f"/v1/workflows/{new}")).data["state"] == "WAITING"
+    third = await plan(api, again, {"state": "CANCELLED"})
+    assert {item["allowed"] for item in await items(api, third)} == {False}, "their successors run"
+
+
+async def test_a_restart_that_means_the_same_effects_waits_for_nobody_twice(edge: Api) -> None:
+    workflow_id = await start(edge, ASKING)
+    await edge.post(f"/v1/workflows/{workflow_id}/cancel", {"reason": "wrong day"})
+    bulk_id = await plan(edge, {"kind": "workflow.restart", "effects": "SAME"}, {"state": "CANCELLED"})
+    await done(edge, bulk_id)
+    made = (await items(edge, bulk_id))[0]["made_id"]
+    by_hand = {"effects": "SAME", "reason": "by hand"}
+    refused = await edge.post(f"/v1/workflows/{workflow_id}/restart", by_hand)
+    assert made in refused.body["error"]["message"], "the effects are those of the successor now"
+    again = await plan(edge, {"kind": "workflow.restart", "effects": "SAME"}, {"state": "CANCELLED"})
+    assert [item["allowed"] for item in await items(edge, again)] == [False]
+
+
+async def test_tasks_are_cancelled_and_retried_by_the_same_mechanism(api: Api) -> None:
+    tasks = [await submit(api, business_key=f"k-{n}") for n in range(3)]
+    await submit(api, queue="elsewhere")
+    cancel = await plan(api, {"kind": "task.cancel"}, {"queue": "jobs", "business_keys": ["k-0", "k-1"]})
+    assert (await done(api, cancel))["applied"] == "2"
+    states = [(await api.get(f"/v1/tasks/{task_id}")).data["state"] for task_id in tasks]
+    assert states == ["CANCELLED", "CANCELLED", "READY"]
+    rows = await audit_of(api, tasks[0])
+    assert [(row["action"], row["bulk_id"]) for row in rows] == [("task.cancel", cancel)]
+    retry = {"kind": "task.retry", "basis": "ACCEPTED_RISK"}
+    bulk_id = await plan(api, retry, {"state": "CANCELLED", "handler": "safe@1"})
+    assert (await done(api, bulk_id))["applied"] == "2"
+    made = [item["made_id"] for item in await items(api, bulk_id)]
+    assert [(await api.get(f"/v1/tasks/{new}")).data["retry_of"] for new in made] == tasks[:2]
+
+
+async def test_a_bulk_stops_after_so_many_failures_and_says_what_was_not_reached(edge: Api) -> None:
+    """A restart whose version is retired after the plan was made is refused although nothing has moved."""
+    workflows = [await start(edge, ASKING) for _ in range(4)]
+    for workflow_id in workflows:
+        await edge.post(f"/v1/workflows/{workflow_id}/cancel", {"reason": "wrong day"})
+    bulk_id = await plan(edge, {"kind": "workflow.restart", "effects": "NEW"})
+    await publish(edge, {**ASKING, "version": 2})
+    retire = "/v1/definitions/test.ask/versions/1/retire"
+    assert (await edge.post(retire, {"reason": "old"}, key=None)).status == 200
+    await apply(edge, bulk_id, max_failures=2)
+    ended = await reaches(edge, bulk_id, "STOPPED")
+    assert (ended["failed"], ended["left"], ended["stopped_by"]) == ("2", "2", "FAILURES")
+    found = await items(edge, bulk_id)
+    assert [item["result"] for item in found] == ["REFUSED", "REFUSED", "NOT_REACHED", "NOT_REACHED"]
+    assert "retired" in found[0]["why"]
+    assert len(await items(edge, bulk_id, result="NOT_REACHED")) == 2
+
+
+async def test_a_person_stops_it_and_what_is_done_stays_done(edge: Api) -> None:
+    await late_ones(edge, 5)
+    bulk_id = await plan(edge, FAILED)
+    await apply(edge, bulk_id, per_second=0.01)
+
+    async def first() -> bool:
+        return bool((await edge.get(f"/v1/bulk/{bulk_id}")).data["applied"] == "1")
+
+    await until(first)
+    stopped = await edge.post(f"/v1/bulk/{bulk_id}/stop", {"reason": "wrong plan"})
+    assert stopped.data["state"] == "STOPPED"
+    assert [item["result"] for item in await items(edge, bulk_id)] == ["APPLIED", *["NOT_REACHED"] * 4]
+    assert (await apply(edge, bulk_id)).code == "FAILED_PRECONDITION"
+    assert (await edge.post(f"/v1/bulk/{bulk_id}/stop", {"reason": "again"})).code == "FAILED_PRECONDITION"
+
+
+async def test_a_request_that_is_repeated_is_one_bulk_and_one_apply(edge: Api) -> None:
+    body = {"action": PAUSE, "reason": "r"}
+    one, two = [await edge.post("/v1/bulk", body, key="same") for _ in range(2)]
+    assert one.data == two.data
+    await reaches(edge, one.data["id"], "PLANNED")
+    path = f"/v1/bulk/{one.data['id']}/apply"
+    first, second = [await edge.post(path, {}, key="once") for _ in range(2)]
+    assert first.data == second.data
+    assert first.data["state"] == "DONE", "there was nothing to do"
+    assert (await edge.post(path, {}, key="other")).code == "FAILED_PRECONDITION"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"action": PAUSE, "filter": {"queue": "jobs"}}, "filter.queue"),
+        (
+            {"action": {"kind": "task.cancel"}, "filter": {"definition_id": "test.ask"}},
+            "filter.definition_id",
+        ),
+        ({"action": {**FAILED, "basis": "PROVEN"}}, "action.evidence"),
+        ({"action": {**FAILED, "code": None}}, "action.code"),
+        ({"action": {"kind": "task.cancel"}, "filter": {"handler": "no handler"}}, "filter.handler"),
+        ({"action": PAUSE, "most": 10_001}, "most"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_what_would_be_refused_for_every_item_is_refused_at_once(
+    edge: Api, body: dict[str, Any], field: str
+) -> None:
+    reply = await edge.post("/v1/bulk", {"reason": "r", **body})
+    assert (reply.status, reply.fields) == (400, [field])
+
+
+async def test_a_bulk_takes_the_right_to_read_and_the_right_to_act_and_is_absent_to_others(
+    edge: Api,
+) -> None:
+    bulk_id = await plan(edge, {"kind": "task.cancel"})
+    without = tuple(sorted(PERMISSIONS - {"tasks:cancel"}))
+    reader = await edge.with_rights(replace(EVERYTHING, permissions=without))
+    assert (await apply(reader, bulk_id)).code == "PERMISSION_DENIED"
+    body = {"action": {"kind": "task.cancel"}, "reason": "r"}
+    assert (await reader.post("/v1/bulk", body)).code == "PERMISSION_DENIED"
+    assert (await reader.get(f"/v1/bulk/{bulk_id}")).status == 200
+    other = await edge.with_rights(replace(EVERYTHING, permissions=("workflows:read",)))
+    assert (await other.get("/v1/bulk")).data["items"] == []
+    assert (await other.get(f"/v1/bulk/{bulk_id}")).status == 404
+    tasks = await edge.with_rights(replace(EVERYTHING, permissions=("tasks:read",)))
+    assert [item["id"] for item in (await tasks.get("/v1/bulk")).data["items"]] == [bulk_id]
+    elsewhere = await edge.with_rights(namespace="elsewhere")
+    assert (await elsewhere.get(f"/v1/bulk/{bulk_id}")).status == 404
+
+
+async def test_the_result_that_a_bulk_concludes_with_is_hidden_from_those_who_read_no_payloads(
+    edge: Api,
+) -> None:
+    action = {"kind": "workflow.review", "verdict": "SUCCEEDED", "basis": "ACCEPTED_RISK", "result": "R-1"}
+    bulk_id = await plan(edge, action)
+    kept = tuple(sorted(PERMISSIONS - {"payloads:read"}))
+    other = await edge.with_rights(replace(EVERYTHING, permissions=kept))
+    assert (await edge.get(f"/v1/bulk/{bulk_id}")).data["orders"]["result"] == "R-1"
+    assert (await other.get(f"/v1/bulk/{bulk_id}")).data["orders"]["result"] != "R-1"
+
+
+async def test_a_plan_is_no_longer_than_was_said_and_tells_that_there_is_more(edge: Api) -> None:
+    for _ in range(3):
+        await edge.post("/v1/tasks", TASK)
+    bulk_id = await plan(edge, {"kind": "task.cancel"}, most=2)
+    shown = (await edge.get(f"/v1/bulk/{bulk_id}")).data
+    assert (shown["items"], shown["truncated"]) == ("2", True)

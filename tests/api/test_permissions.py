@@ -24,7 +24,14 @@ SCHEDULE: dict[str, Any] = {
     "target": {"kind": "TASK", "queue": "jobs", "handler": "safe", "handler_version": 1},
 }
 # Who says what a schedule starts must be allowed to start it by hand.
-BESIDE = {"/v1/schedules": "tasks:submit", "/v1/schedules/{schedule_id}/edit": "tasks:submit"}
+BESIDE = {
+    "/v1/schedules": "tasks:submit",
+    "/v1/schedules/{schedule_id}/edit": "tasks:submit",
+    # So must be who does something to many.
+    "/v1/bulk": "workflows:control",
+    "/v1/bulk/{bulk_id}/apply": "workflows:control",
+    "/v1/bulk/{bulk_id}/stop": "workflows:control",
+}
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/definitions": {"definition": ASKING},
     "/v1/definitions/check": {"definition": ASKING},
@@ -53,6 +60,9 @@ BODIES: dict[str, dict[str, Any]] = {
         "code": "NO",
     },
     "/v1/waits/{wait_id}/answer": {"body": 1},
+    "/v1/bulk": {"action": {"kind": "workflow.pause"}, "reason": "r"},
+    "/v1/bulk/{bulk_id}/apply": {},
+    "/v1/bulk/{bulk_id}/stop": {"reason": "r"},
     "/v1/tasks": TASK,
     "/v1/tasks/batch": {"items": [{**TASK, "idempotency_key": "b"}]},
     "/v1/tasks/{task_id}/cancel": {"reason": "r"},
@@ -98,6 +108,7 @@ async def call(api: Api, route: Route, path: str) -> Any:
 
 def test_every_permission_of_a_route_exists() -> None:
     assert {route.permission for route in CLOSED} <= PERMISSIONS
+    assert {route.instead for route in CLOSED if route.instead is not None} <= PERMISSIONS
 
 
 def test_what_is_open_to_everybody_is_a_short_list() -> None:
@@ -130,10 +141,11 @@ async def test_a_route_opens_to_its_permission_and_to_no_other(edge: Api, route:
         "queue": "jobs",
         "schedule_id": (await edge.post("/v1/schedules", BODIES["/v1/schedules"])).data["id"],
         "subscription": "results",
+        "bulk_id": (await edge.post("/v1/bulk", BODIES["/v1/bulk"])).data["id"],
     }
     await edge.post("/v1/subscriptions", {"name": "results", "when_full": "DROP_OLDEST"}, key=None)
     path = route.path.format(**names)
-    without = tuple(sorted(PERMISSIONS - {route.permission}))
+    without = tuple(sorted(PERMISSIONS - {route.permission, route.instead}))
     closed = await edge.with_rights(replace(EVERYTHING, permissions=without))
     refused = await call(closed, route, path)
     assert (refused.status, refused.code) == (403, "PERMISSION_DENIED")

@@ -1,149 +1,105 @@
-"""Many at once: a plan asks what would follow for each item, then the same orders are given for real."""
+"""Many at once: a plan is made on the server, looked at, and applied there."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
-from orbit_sdk.client._async.reviews import AsyncReviews
-from orbit_sdk.client._async.workflows import AsyncWorkflows
-from orbit_sdk.client.wire import new_key
-from orbit_sdk.errors import Conflict, FailedPrecondition, InvalidArgument, NotFound, OrbitError, Unavailable
-from orbit_sdk.protocol.bulk import BulkItem, BulkOutcome, BulkPlan
-from orbit_sdk.protocol.workflows import Forecast
-from orbit_sdk.values.ids import derive_id
+from pydantic import BaseModel
+
+from orbit_sdk.client._async.pages import each, parse
+from orbit_sdk.client._async.transport import AsyncTransport
+from orbit_sdk.client.checks import check_same
+from orbit_sdk.client.wire import Call, new_key
+from orbit_sdk.protocol.bulk import Bulk, BulkAction, BulkAnswer, BulkDetail, BulkFilter, BulkItem
+
+_LOOK_S = 0.2
+_UNDER_WAY = ("PLANNING", "APPLYING")
 
 
 class AsyncBulk:
     """`client.bulk`."""
 
-    def __init__(self, workflows: AsyncWorkflows, reviews: AsyncReviews) -> None:
-        self._workflows = workflows
-        self._reviews = reviews
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
 
-    async def plan_reviews(
+    async def plan(
         self,
-        decision: Mapping[str, Any],
-        *,
-        review_class: str | None = None,
-        definition_id: str | None = None,
-        step_key: str | None = None,
-        most: int = 1000,
-    ) -> BulkPlan:
-        """One decision for every step in review that fits; each is asked what would follow.
-
-        `decision` has the fields of `protocol.workflows.DecideReview` without the revision.
-        """
-        items: list[BulkItem] = []
-        async for found in self._reviews.list(kind="STEP", review_class=review_class):
-            fits = definition_id in (None, found.definition_id) and step_key in (None, found.step_key)
-            if not fits or found.workflow_id is None or found.step_key is None:
-                continue
-            item = BulkItem(
-                workflow_id=found.workflow_id,
-                step_key=found.step_key,
-                business_key=found.business_key,
-                expected=found.revision,
-                allowed=False,
-            )
-            items.append(await self._asked(item, "review", decision))
-            if len(items) == most:
-                break
-        return BulkPlan(id=derive_id("bulk", new_key()), action="review", order=dict(decision), items=items)
-
-    async def plan_control(
-        self,
-        action: Literal["pause", "resume", "cancel"],
+        action: BulkAction | Mapping[str, Any],
+        filter: BulkFilter | Mapping[str, Any] | None = None,  # noqa: A002  # the word of the interface
         *,
         reason: str,
-        definition_id: str | None = None,
-        version: int | None = None,
-        state: str | None = None,
         most: int = 1000,
-    ) -> BulkPlan:
-        """One control for every open workflow that fits; each is asked what would follow."""
-        order = {"reason": reason}
-        items: list[BulkItem] = []
-        async for found in self._workflows.list(definition_id=definition_id, version=version, state=state):
-            if found.ended_at is not None:
-                continue
-            item = BulkItem(
-                workflow_id=found.id,
-                business_key=found.business_key,
-                expected=found.control_version,
-                allowed=False,
-            )
-            items.append(await self._asked(item, action, order))
-            if len(items) == most:
-                break
-        return BulkPlan(id=derive_id("bulk", new_key()), action=action, order=dict(order), items=items)
+        idempotency_key: str | None = None,
+    ) -> BulkAnswer:
+        """Ask for a plan: nothing is done yet. `wait` for it, then look at it and `apply` it.
 
-    async def apply(
-        self, plan: BulkPlan, *, per_second: float = 10.0, stop_after: int = 3
-    ) -> AsyncIterator[BulkOutcome]:
-        """Do what was planned, item by item. What moved on since is skipped.
-
-        Ends early after `stop_after` items that failed for other reasons. Applying a plan again, or elsewhere
-        at the same time, is harmless: every item is done once.
+        Both are models of `protocol.bulk`, or have their fields: `{"kind": "workflow.pause"}` with
+        `{"definition_id": "order.payment"}`.
         """
-        if per_second <= 0:
-            raise InvalidArgument.at("per_second", "must be more than 0")
-        failed = 0
-        for item in plan.items:
-            if not item.allowed:
-                yield _outcome(item, "SKIPPED", why=item.why)
-                continue
-            try:
-                state, _ = await self._order(item, plan.action, plan.order, _operation(plan, item))
-                yield _outcome(item, "DONE", state=state)
-            except (FailedPrecondition, Conflict, NotFound) as moved:
-                yield _outcome(item, "SKIPPED", why=moved.message)
-            except OrbitError as error:
-                failed += 1
-                yield _outcome(item, "FAILED", why=error.message)
-                if failed >= stop_after or isinstance(error, Unavailable):
-                    return
-            await asyncio.sleep(1 / per_second)
+        body = {"action": _body(action), "filter": _body(filter or {}), "reason": reason, "most": most}
+        call = Call("POST", "/v1/bulk", body=body, key=idempotency_key or new_key())
+        return parse(BulkAnswer, await self._transport.call(call))
 
-    async def _asked(self, item: BulkItem, action: str, order: Mapping[str, Any]) -> BulkItem:
-        try:
-            _, forecast = await self._order(item, action, {**order, "dry_run": True}, new_key())
-        except (FailedPrecondition, NotFound, InvalidArgument) as refused:
-            return item.model_copy(update={"why": refused.message})
-        then = None if forecast is None else forecast.state
-        return item.model_copy(update={"allowed": True, "then": then})
+    async def get(self, bulk_id: str) -> BulkDetail:
+        """One bulk: what was asked, and how far it is."""
+        found = parse(BulkDetail, await self._transport.call(Call("GET", f"/v1/bulk/{bulk_id}")))
+        check_same(found.id, bulk_id, "bulk")
+        return found
+
+    async def wait(self, bulk_id: str) -> BulkDetail:
+        """Look again until it is neither being planned nor applied. Cancel the call to wait no longer."""
+        while True:
+            found = await self.get(bulk_id)
+            if found.state not in _UNDER_WAY:
+                return found
+            await asyncio.sleep(_LOOK_S)
+
+    def list(self, *, state: str | None = None) -> AsyncIterator[Bulk]:
+        """Bulks, newest first."""
+        return each(self._transport, "/v1/bulk", Bulk, {"state": state})
+
+    def items(
+        self, bulk_id: str, *, result: str | None = None, allowed: bool | None = None
+    ) -> AsyncIterator[BulkItem]:
+        """Its items in the order in which they are done."""
+        words = None if allowed is None else str(allowed).lower()
+        path = f"/v1/bulk/{bulk_id}/items"
+        return each(self._transport, path, BulkItem, {"result": result, "allowed": words})
+
+    async def apply(  # one keyword per thing that may be said
+        self,
+        bulk_id: str,
+        *,
+        per_second: float = 10.0,
+        max_failures: int | None = 3,
+        max_failure_percent: int | None = None,
+        reason: str | None = None,
+        operation_id: str | None = None,
+    ) -> BulkAnswer:
+        """Start a plan. The server carries it on; `wait` until it has ended."""
+        body = {
+            "per_second": per_second,
+            "max_failures": max_failures,
+            "max_failure_percent": max_failure_percent,
+            "reason": reason,
+        }
+        return await self._order(bulk_id, "apply", body, operation_id)
+
+    async def stop(self, bulk_id: str, *, reason: str, operation_id: str | None = None) -> BulkAnswer:
+        """Stop it, or give its plan up. What is done stays done."""
+        return await self._order(bulk_id, "stop", {"reason": reason}, operation_id)
 
     async def _order(
-        self, item: BulkItem, action: str, order: Mapping[str, Any], operation_id: str
-    ) -> tuple[str, Forecast | None]:
-        if action == "review":
-            said = {**order, "expected_revision": str(item.expected)}
-            key = item.step_key or ""
-            decided = await self._reviews.resolve_step(item.workflow_id, key, said, operation_id=operation_id)
-            return decided.state, decided.forecast
-        control = getattr(self._workflows, action)
-        done = await control(
-            item.workflow_id,
-            reason=order["reason"],
-            expected_control_version=item.expected,
-            operation_id=operation_id,
-            dry_run=bool(order.get("dry_run")),
-        )
-        return done.workflow.state, done.forecast
+        self, bulk_id: str, action: str, body: Mapping[str, Any], operation_id: str | None
+    ) -> BulkAnswer:
+        path = f"/v1/bulk/{bulk_id}/{action}"
+        call = Call("POST", path, body=dict(body), key=operation_id or new_key())
+        found = parse(BulkAnswer, await self._transport.call(call))
+        check_same(found.id, bulk_id, "bulk")
+        return found
 
 
-def _operation(plan: BulkPlan, item: BulkItem) -> str:
-    return f"bulk:{derive_id('bulk item', plan.id, item.workflow_id, item.step_key or '')}"
-
-
-def _outcome(
-    item: BulkItem,
-    outcome: Literal["DONE", "SKIPPED", "FAILED"],
-    *,
-    state: str | None = None,
-    why: str | None = None,
-) -> BulkOutcome:
-    return BulkOutcome(
-        workflow_id=item.workflow_id, step_key=item.step_key, outcome=outcome, state=state, why=why
-    )
+def _body(given: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
+    return given.model_dump(mode="json", exclude_none=True) if isinstance(given, BaseModel) else dict(given)

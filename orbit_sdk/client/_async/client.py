@@ -68,7 +68,7 @@ class OrbitClient:
         self.workflows = AsyncWorkflows(self._transport)
         self.tasks = AsyncTasks(self._transport)
         self.reviews = AsyncReviews(self._transport)
-        self.bulk = AsyncBulk(self.workflows, self.reviews)
+        self.bulk = AsyncBulk(self._transport)
         self.waits = AsyncWaits(self._transport)
         self.schedules = AsyncSchedules(self._transport)
         self.subscriptions = AsyncSubscriptions(self._transport)

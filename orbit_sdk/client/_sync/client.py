@@ -69,7 +69,7 @@ class Orbit:
         self.workflows = SyncWorkflows(self._transport)
         self.tasks = SyncTasks(self._transport)
         self.reviews = SyncReviews(self._transport)
-        self.bulk = SyncBulk(self.workflows, self.reviews)
+        self.bulk = SyncBulk(self._transport)
         self.waits = SyncWaits(self._transport)
         self.schedules = AsyncSchedules(self._transport)
         self.subscriptions = AsyncSubscriptions(self._transport)

@@ -26,7 +26,7 @@ GROUPS = {
     "task": ("submit", "show", "list", "cancel", "resolve"),
     "review": ("list", "show", "resolve"),
     "definition": ("list", "drafts", "current", "retire"),
-    "bulk": ("review", "control", "apply"),
+    "bulk": ("plan", "show", "items", "apply", "stop", "list"),
     "schedule": (
         *("preview", "create", "edit", "list", "show", "fires", "records"),
         *("pause", "resume", "trigger", "backfill"),

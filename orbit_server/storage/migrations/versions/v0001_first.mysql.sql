@@ -68,6 +68,79 @@ CREATE TABLE IF NOT EXISTS blocked_builds (
 )ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
 ;
 
+CREATE TABLE IF NOT EXISTS bulk_items (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    bulk_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    number BIGINT NOT NULL,
+    subject_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    step_key VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
+    business_key VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+    expected BIGINT NOT NULL,
+    state VARCHAR(24) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    allowed SMALLINT NOT NULL,
+    then_state VARCHAR(24) CHARACTER SET ascii COLLATE ascii_bin,
+    code VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
+    why MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+    made_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
+    settled_at BIGINT,
+    PRIMARY KEY (id),
+    KEY ix_bulk_items_number (bulk_id, number),
+    KEY ix_bulk_items_state (bulk_id, state, number)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS bulk_restarts (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    bulk_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    made_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    PRIMARY KEY (id),
+    KEY ix_bulk_restarts_bulk (bulk_id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS bulk_specs (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    filter MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    orders MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    reason MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    PRIMARY KEY (id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
+CREATE TABLE IF NOT EXISTS bulks (
+    id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    action VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    state VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    place CHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
+    most BIGINT NOT NULL,
+    items BIGINT NOT NULL,
+    refused BIGINT NOT NULL,
+    truncated SMALLINT NOT NULL,
+    applied BIGINT NOT NULL,
+    skipped BIGINT NOT NULL,
+    failed BIGINT NOT NULL,
+    interval_us BIGINT NOT NULL,
+    failures_max BIGINT,
+    failures_percent BIGINT,
+    stopped_by VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin,
+    revision BIGINT NOT NULL,
+    made_by VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    applied_by VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+    created_at BIGINT NOT NULL,
+    planned_at BIGINT,
+    started_at BIGINT,
+    ended_at BIGINT,
+    expires_at BIGINT NOT NULL,
+    due_at BIGINT NOT NULL,
+    lock_seq BIGINT NOT NULL DEFAULT 0,
+    last BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    KEY ix_bulks_due (due_at, id),
+    KEY ix_bulks_namespace (namespace_id, id)
+)ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE utf8mb4_bin
+;
+
 CREATE TABLE IF NOT EXISTS concurrency_keys (
     id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     namespace_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

@@ -83,6 +83,95 @@ CREATE TABLE IF NOT EXISTS blocked_builds (
 CREATE INDEX IF NOT EXISTS ix_blocked_builds_namespace ON blocked_builds (namespace_id, id)
 ;
 
+CREATE TABLE IF NOT EXISTS bulk_items (
+    id TEXT NOT NULL,
+    bulk_id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    subject_id TEXT NOT NULL,
+    step_key TEXT,
+    business_key TEXT,
+    expected INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    allowed INTEGER NOT NULL,
+    then_state TEXT,
+    code TEXT,
+    why TEXT,
+    made_id TEXT,
+    settled_at INTEGER,
+    PRIMARY KEY (id)
+)
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_bulk_items_number ON bulk_items (bulk_id, number)
+;
+
+CREATE INDEX IF NOT EXISTS ix_bulk_items_state ON bulk_items (bulk_id, state, number)
+;
+
+CREATE TABLE IF NOT EXISTS bulk_restarts (
+    id TEXT NOT NULL,
+    bulk_id TEXT NOT NULL,
+    made_id TEXT NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_bulk_restarts_bulk ON bulk_restarts (bulk_id)
+;
+
+CREATE TABLE IF NOT EXISTS bulk_specs (
+    id TEXT NOT NULL,
+    filter TEXT NOT NULL,
+    orders TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (id)
+)
+ STRICT
+;
+
+CREATE TABLE IF NOT EXISTS bulks (
+    id TEXT NOT NULL,
+    namespace_id TEXT NOT NULL,
+    action TEXT NOT NULL,
+    state TEXT NOT NULL,
+    place TEXT,
+    most INTEGER NOT NULL,
+    items INTEGER NOT NULL,
+    refused INTEGER NOT NULL,
+    truncated INTEGER NOT NULL,
+    applied INTEGER NOT NULL,
+    skipped INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    interval_us INTEGER NOT NULL,
+    failures_max INTEGER,
+    failures_percent INTEGER,
+    stopped_by TEXT,
+    revision INTEGER NOT NULL,
+    made_by TEXT NOT NULL,
+    applied_by TEXT,
+    created_at INTEGER NOT NULL,
+    planned_at INTEGER,
+    started_at INTEGER,
+    ended_at INTEGER,
+    expires_at INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    lock_seq INTEGER DEFAULT 0 NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (id)
+)
+ WITHOUT ROWID,
+ STRICT
+;
+
+CREATE INDEX IF NOT EXISTS ix_bulks_due ON bulks (due_at, id)
+;
+
+CREATE INDEX IF NOT EXISTS ix_bulks_namespace ON bulks (namespace_id, id)
+;
+
 CREATE TABLE IF NOT EXISTS concurrency_keys (
     id TEXT NOT NULL,
     namespace_id TEXT NOT NULL,

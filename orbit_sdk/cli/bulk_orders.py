@@ -1,0 +1,84 @@
+"""What `orbit bulk plan` sends: options as the bodies of the interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from orbit_sdk.cli.reviews import Basis
+from orbit_sdk.cli.values import json_value
+
+__all__ = ["Kind", "Verdict", "action_body", "filter_body", "keys_of"]
+
+
+class Kind(StrEnum):
+    """What a bulk does to each item."""
+
+    REVIEW = "review"
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    RESTART = "restart"
+    TASK_CANCEL = "task-cancel"
+    TASK_REVIEW = "task-review"
+    TASK_RETRY = "task-retry"
+
+
+class Verdict(StrEnum):
+    """What a person may decide; rerun is for steps, cancelled for tasks."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    RERUN = "rerun"
+    CANCELLED = "cancelled"
+
+
+_DECIDES = (Kind.REVIEW, Kind.TASK_REVIEW)
+_RESTS = (*_DECIDES, Kind.TASK_RETRY)
+
+
+def action_body(
+    kind: Kind, verdict: Verdict | None, basis: Basis, said: Mapping[str, str | None], result: str | None
+) -> dict[str, Any]:
+    """The action. Raises BadParameter for options that do not fit it."""
+    name = kind.value.replace("-", ".") if kind.value.startswith("task-") else f"workflow.{kind.value}"
+    body: dict[str, Any] = {"kind": name}
+    if (verdict is None) == (kind in _DECIDES):
+        wants = "is needed for a review" if verdict is None else f"does not fit {kind.value}"
+        raise typer.BadParameter(wants, param_hint="--verdict")
+    if kind not in _RESTS:
+        return body
+    if basis is Basis.PROVEN and not said.get("evidence"):
+        raise typer.BadParameter(
+            "say what proves it; without proof, say --basis accepted_risk", param_hint="--evidence"
+        )
+    body["basis"] = basis.value
+    if verdict is not None:
+        body["verdict"] = verdict.value.upper()
+    body.update({key: value for key, value in said.items() if value is not None})
+    if result is not None:
+        if verdict is not Verdict.SUCCEEDED:
+            raise typer.BadParameter("only what succeeded has a result", param_hint="--result")
+        body["result"] = json_value(result, "--result")
+    return body
+
+
+def filter_body(**given: Any) -> dict[str, Any]:
+    """The filter: what was given, with states and classes as the interface writes them."""
+    body = {name: value for name, value in given.items() if value is not None}
+    for name in ("state", "review_class"):
+        if name in body:
+            body[name] = body[name].upper()
+    return body
+
+
+def keys_of(given: list[str] | None, file: Path | None) -> list[str] | None:
+    """Business keys that were given one by one or in a file."""
+    keys = list(given or ())
+    if file is not None:
+        keys += [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return keys or None
