@@ -5,22 +5,23 @@ from __future__ import annotations
 import sys
 import time
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orbit_sdk.cli.bulk_orders import Kind, Verdict, action_body, filter_body, keys_of
+from orbit_sdk.cli import bulk_orders as orders
+from orbit_sdk.cli.bulk_orders import Kind
 from orbit_sdk.cli.command import command, group
 from orbit_sdk.cli.connection import Token, Url, connected
-from orbit_sdk.cli.control import Effects, OperationId, Reason
+from orbit_sdk.cli.control import OperationId, Reason
 from orbit_sdk.cli.output import ExitCode, Json, Output
 from orbit_sdk.cli.reviews import Basis, ErrorCode, Evidence, Message, Result
 from orbit_sdk.cli.shapes import items, moment, wire
 
 if TYPE_CHECKING:
     from orbit_sdk.client import Orbit
-    from orbit_sdk.protocol.bulk import BulkDetail, BulkItem
+    from orbit_sdk.protocol.bulk import BulkAnswer, BulkDetail, BulkItem
 
 __all__ = ["bulk"]
 
@@ -52,52 +53,26 @@ class ResultWord(StrEnum):
 def bulk_plan(
     kind: Annotated[Kind, typer.Argument(help="What is done to each.", case_sensitive=False)],
     reason: Reason,
-    verdict: Annotated[
-        Verdict | None,
-        typer.Option(
-            "--verdict", help="For review and task-review: what the truth is.", case_sensitive=False
-        ),
-    ] = None,
-    basis: Annotated[
-        Basis,
-        typer.Option(
-            "--basis", help="What a decision rests on. PROVEN needs --evidence.", case_sensitive=False
-        ),
-    ] = Basis.PROVEN,
+    verdict: orders.VerdictOption = None,
+    basis: orders.BasisOption = Basis.PROVEN,
     evidence: Evidence = None,
     result: Result = None,
     code: ErrorCode = None,
     message: Message = None,
-    effects: Annotated[
-        Effects | None,
-        typer.Option("--effects", help="For restart. same: the effects of the origin. new: other ones."),
-    ] = None,
-    to_version: Annotated[
-        int | None, typer.Option("--to-version", min=1, help="For restart: another version.")
-    ] = None,
-    definition: Annotated[str | None, typer.Option("--definition", help="Only of this definition.")] = None,
-    version: Annotated[int | None, typer.Option("--version", min=1, help="Only of this version.")] = None,
-    state: Annotated[str | None, typer.Option("--state", help="Only in this state.")] = None,
-    paused: Annotated[
-        bool | None, typer.Option("--paused/--not-paused", help="Only paused workflows, or only others.")
-    ] = None,
-    step: Annotated[str | None, typer.Option("--step", help="Only this step.")] = None,
-    review_class: Annotated[
-        str | None, typer.Option("--class", help="Only reviews of this class, such as UNKNOWN.")
-    ] = None,
-    because: Annotated[
-        str | None, typer.Option("--because", help="Only reviews for this reason, as `orbit stuck` tells it.")
-    ] = None,
-    queue: Annotated[str | None, typer.Option("--queue", help="Only tasks of this queue.")] = None,
-    handler: Annotated[str | None, typer.Option("--handler", help="Only tasks of this handler.")] = None,
-    error: Annotated[str | None, typer.Option("--error", help="Only tasks with this error code.")] = None,
-    keys: Annotated[
-        list[str] | None, typer.Option("--key", help="Only with this business key; may be repeated.")
-    ] = None,
-    keys_from: Annotated[
-        Path | None,
-        typer.Option("--keys-from", help="Only with a business key of this file, one a line.", exists=True),
-    ] = None,
+    effects: orders.EffectsOption = None,
+    to_version: orders.ToVersion = None,
+    definition: orders.Definition = None,
+    version: orders.Version = None,
+    state: orders.State = None,
+    paused: orders.Paused = None,
+    step: orders.Step = None,
+    review_class: orders.ReviewClass = None,
+    because: orders.Because = None,
+    queue: orders.Queue = None,
+    handler: orders.Handler = None,
+    error: orders.Error = None,
+    keys: orders.Keys = None,
+    keys_from: orders.KeysFrom = None,
     most: Annotated[int, typer.Option("--most", min=1, max=10_000, help="So many items at most.")] = 1000,
     operation_id: OperationId = None,
     no_wait: NoWait = False,
@@ -106,16 +81,10 @@ def bulk_plan(
     json: Json = False,
 ) -> None:
     """Plan one action for many: what the filter finds is frozen. Nothing is done until you apply the plan."""
-    out = Output(json=json)
     said = {"evidence": evidence, "code": code, "message": message}
-    order = action_body(kind, verdict, basis, said, result)
-    if kind is Kind.RESTART:
-        if effects is None:
-            raise typer.BadParameter("say whose effects a restart means", param_hint="--effects")
-        order["effects"] = effects.value.upper()
-        if to_version is not None:
-            order["version"] = to_version
-    narrow = filter_body(
+    order = orders.action_body(kind, verdict, basis, said, result)
+    order |= orders.restart_body(kind, effects, to_version)
+    narrow = orders.filter_body(
         definition_id=definition,
         version=version,
         state=state,
@@ -126,25 +95,11 @@ def bulk_plan(
         queue=queue,
         handler=handler,
         error_code=error,
-        business_keys=keys_of(keys, keys_from),
+        business_keys=orders.keys_of(keys, keys_from),
     )
     with connected(url, token) as client:
         made = client.bulk.plan(order, narrow, reason=reason, most=most, idempotency_key=operation_id)
-        if no_wait:
-            out.data(wire(made)) if json else out.line(f"{made.id}  {made.state}")
-            return
-        found = client.bulk.wait(made.id)
-        refused = [] if json else _first(client.bulk.items(found.id, allowed=False))
-    if json:
-        out.data(wire(found))
-        return
-    _say(found, out)
-    for item in refused:
-        out.line(f"refused  {_name(item)}  {item.why}", "yellow")
-    if found.truncated:
-        out.note("more fits the filter than the plan holds: plan again afterwards, or say --most", "yellow")
-    if found.state == "PLANNED":
-        out.note(f"look at it: orbit bulk items {found.id}\ndo it:      orbit bulk apply {found.id}", "dim")
+        _planned(client, made, Output(json=json), waits=not no_wait)
 
 
 @command("orbit bulk show 018f2b7e0c1d7a3b8e4f5a6b7c8d9e0f")
@@ -237,7 +192,7 @@ def bulk_apply(
             operation_id=operation_id,
         )
         if no_wait:
-            out.data(wire(begun)) if json else out.line(f"{begun.id}  {begun.state}")
+            _say_answer(begun, out)
             return
         found = _followed(client, bulk_id)
     if json:
@@ -300,6 +255,32 @@ def bulk_list(
     out.table(columns, rows, "there are no bulks")
 
 
+def _planned(client: Orbit, made: BulkAnswer, out: Output, *, waits: bool) -> None:
+    """Wait until it is frozen, and say what it would do."""
+    if not waits:
+        _say_answer(made, out)
+        return
+    found = client.bulk.wait(made.id)
+    if out.json:
+        out.data(wire(found))
+        return
+    _say(found, out)
+    for item in islice(client.bulk.items(found.id, allowed=False), _SHOWN):
+        out.line(f"refused  {_name(item)}  {item.why}", "yellow")
+    if found.truncated:
+        out.note("more fits the filter than the plan holds: plan again afterwards, or say --most", "yellow")
+    if found.state == "PLANNED":
+        out.note(f"look at it: orbit bulk items {found.id}", "dim")
+        out.note(f"do it:      orbit bulk apply {found.id}", "dim")
+
+
+def _say_answer(answer: BulkAnswer, out: Output) -> None:
+    if out.json:
+        out.data(wire(answer))
+    else:
+        out.line(f"{answer.id}  {answer.state}")
+
+
 def _followed(client: Orbit, bulk_id: str) -> BulkDetail:
     """Look on until it has ended, with its progress on a terminal."""
     shows = sys.stderr.isatty()
@@ -314,15 +295,6 @@ def _followed(client: Orbit, bulk_id: str) -> BulkDetail:
                 print(file=sys.stderr)
             return found
         time.sleep(_LOOK_S)
-
-
-def _first(found: Any) -> list[BulkItem]:
-    shown: list[BulkItem] = []
-    for item in found:
-        shown.append(item)
-        if len(shown) == _SHOWN:
-            break
-    return shown
 
 
 def _name(item: BulkItem) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+from orbit_sdk.cli.control import Effects
 from orbit_sdk.cli.reviews import Basis
 from orbit_sdk.cli.values import json_value
 
-__all__ = ["Kind", "Verdict", "action_body", "filter_body", "keys_of"]
+__all__ = ["Kind", "Verdict", "action_body", "filter_body", "keys_of", "restart_body"]
 
 
 class Kind(StrEnum):
@@ -37,6 +38,44 @@ class Verdict(StrEnum):
     CANCELLED = "cancelled"
 
 
+VerdictOption = Annotated[
+    Verdict | None,
+    typer.Option("--verdict", help="For review and task-review: the truth.", case_sensitive=False),
+]
+BasisOption = Annotated[
+    Basis,
+    typer.Option("--basis", help="What a decision rests on. PROVEN needs --evidence.", case_sensitive=False),
+]
+EffectsOption = Annotated[
+    Effects | None,
+    typer.Option("--effects", help="For restart. same: the effects of the origin. new: other ones."),
+]
+ToVersion = Annotated[int | None, typer.Option("--to-version", min=1, help="For restart: another version.")]
+Definition = Annotated[str | None, typer.Option("--definition", help="Only of this definition.")]
+Version = Annotated[int | None, typer.Option("--version", min=1, help="Only of this version.")]
+State = Annotated[str | None, typer.Option("--state", help="Only in this state.")]
+Paused = Annotated[
+    bool | None, typer.Option("--paused/--not-paused", help="Only paused workflows, or only others.")
+]
+Step = Annotated[str | None, typer.Option("--step", help="Only this step.")]
+ReviewClass = Annotated[
+    str | None, typer.Option("--class", help="Only reviews of this class, such as UNKNOWN.")
+]
+Because = Annotated[
+    str | None, typer.Option("--because", help="Only reviews for this reason, as `orbit stuck` tells it.")
+]
+Queue = Annotated[str | None, typer.Option("--queue", help="Only tasks of this queue.")]
+Handler = Annotated[str | None, typer.Option("--handler", help="Only tasks of this handler.")]
+Error = Annotated[str | None, typer.Option("--error", help="Only tasks with this error code.")]
+Keys = Annotated[
+    list[str] | None, typer.Option("--key", help="Only with this business key; may be repeated.")
+]
+KeysFrom = Annotated[
+    Path | None,
+    typer.Option(
+        "--keys-from", help="Only with a business key of this file, one a line.", exists=True, dir_okay=False
+    ),
+]
 _DECIDES = (Kind.REVIEW, Kind.TASK_REVIEW)
 _RESTS = (*_DECIDES, Kind.TASK_RETRY)
 
@@ -65,6 +104,18 @@ def action_body(
             raise typer.BadParameter("only what succeeded has a result", param_hint="--result")
         body["result"] = json_value(result, "--result")
     return body
+
+
+def restart_body(kind: Kind, effects: Effects | None, to_version: int | None) -> dict[str, Any]:
+    """What a restart says beside its kind. Raises BadParameter."""
+    if kind is not Kind.RESTART:
+        if effects is not None or to_version is not None:
+            raise typer.BadParameter(f"does not fit {kind.value}", param_hint="--effects, --to-version")
+        return {}
+    if effects is None:
+        raise typer.BadParameter("say whose effects a restart means", param_hint="--effects")
+    said: dict[str, Any] = {"effects": effects.value.upper()}
+    return said if to_version is None else {**said, "version": to_version}
 
 
 def filter_body(**given: Any) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.bulk import queries
 from orbit_server.bulk.actions import ACTIONS, Action, Draft
 from orbit_server.bulk.candidates import Candidate, candidates, heads
-from orbit_server.bulk.commands import WHY_MAX, AddItems, ApplyItem, EndBulk, GiveUpItem, Judge, Judged
 from orbit_server.bulk.decide import SLACK_US
+from orbit_server.bulk.items import WHY_MAX, AddItems, ApplyItem, EndBulk, GiveUpItem, Judge, Judged
 from orbit_server.bulk.lifecycle import BulkState, ItemState, Target
 from orbit_server.bulk.records import BulkRow, ItemRow, SpecRow
 from orbit_server.bulk.rows import item_id
