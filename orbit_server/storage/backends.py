@@ -9,8 +9,9 @@ from typing import Protocol, TypeVar
 from sqlalchemy import Connection
 
 from orbit_server.storage.checks import check_clock, check_schema, check_session
-from orbit_server.storage.dialects import mysql_now
+from orbit_server.storage.dialects import MYSQL_NOW
 from orbit_server.storage.mysql import MySqlReaders, lanes
+from orbit_server.storage.pipe import Pipe
 from orbit_server.storage.retry import Lane
 from orbit_server.storage.settings import StorageSettings
 from orbit_server.storage.sqlite import FileLock, SqliteLane, SqliteReaders
@@ -32,7 +33,10 @@ class Backend(Protocol):
         ...
 
     async def read(self, fn: Callable[[Connection], T]) -> T: ...
-    def now(self, conn: Connection) -> int: ...
+    def ask_now(self, pipe: Pipe) -> Callable[[], int]:
+        """The database's clock, UTC microseconds; the answer holds once the pipe was flushed."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -57,9 +61,9 @@ class SqliteBackend:
     async def read(self, fn: Callable[[Connection], T]) -> T:
         return await self._readers.read(fn)
 
-    def now(self, conn: Connection) -> int:  # noqa: ARG002  # the other backend asks the server
+    def ask_now(self, pipe: Pipe) -> Callable[[], int]:  # noqa: ARG002  # the other backend asks the server
         """The machine's clock is this database's clock: SQLite has none finer than a millisecond."""
-        return self._clock.wall_us()
+        return self._clock.wall_us
 
     async def close(self) -> None:
         for lane in self.lanes:
@@ -90,8 +94,9 @@ class MySqlBackend:
     async def read(self, fn: Callable[[Connection], T]) -> T:
         return await self._readers.read(fn)
 
-    def now(self, conn: Connection) -> int:
-        return mysql_now(conn)
+    def ask_now(self, pipe: Pipe) -> Callable[[], int]:
+        reply = pipe.ask(MYSQL_NOW, ())
+        return lambda: int(reply.rows[0][0])
 
     async def close(self) -> None:
         for lane in (*self.lanes, *self.background_lanes):

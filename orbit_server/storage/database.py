@@ -27,6 +27,7 @@ from orbit_server.storage.idempotency import KEYS
 from orbit_server.storage.kinds import Kind
 from orbit_server.storage.metrics import StorageMetrics
 from orbit_server.storage.migrations.state import sqlite_path
+from orbit_server.storage.pipe import Pipe, piping
 from orbit_server.storage.settings import StorageSettings
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ class Database:
         runner = GroupRunner(
             [*kinds, *(own for own in (EVENTS, KEYS) if own not in kinds)],
             KEYS,
-            now=self._observed_now,
+            ask_now=self._ask_now,
             monotonic_us=self.settings.clock.monotonic_us,
         )
         self.committer = Committer(
@@ -128,12 +129,23 @@ class Database:
 
     async def now(self) -> int:
         """The database clock, UTC microseconds."""
-        return await self.read(self._observed_now)
+        return await self.read(self._read_now)
 
-    def _observed_now(self, conn: Connection) -> int:
+    def _read_now(self, conn: Connection) -> int:
+        with piping(conn) as pipe:
+            now = self._ask_now(pipe)
+            pipe.flush()
+            return now()
+
+    def _ask_now(self, pipe: Pipe) -> Callable[[], int]:
         """The database clock, watched for jumps."""
         clock = self.settings.clock
         before = clock.monotonic_us()
-        now = self._backend.now(conn)
-        self._guard.observe(now, before, clock.monotonic_us())
+        answer = self._backend.ask_now(pipe)
+
+        def now() -> int:
+            found = answer()
+            self._guard.observe(found, before, clock.monotonic_us())
+            return found
+
         return now

@@ -32,6 +32,10 @@ class TransactionFailed(Exception):
         self.cause = cause
 
 
+class LostRow(Exception):
+    """An update by key matched fewer rows than it named: a racer was there, the group runs again."""
+
+
 class Faults(Protocol):
     """The seam where tests put in failures: each call may raise what a driver would raise."""
 

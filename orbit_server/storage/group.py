@@ -32,6 +32,7 @@ from orbit_server.storage.commands import (
 )
 from orbit_server.storage.idempotency import KeyRow, KeyStore, key_row, probe_row, stored_answer
 from orbit_server.storage.kinds import Kind
+from orbit_server.storage.pipe import Pipe, piping
 
 log = logging.getLogger(__name__)
 
@@ -45,10 +46,10 @@ def _asks(command: Command[Any]) -> bool:
     return own is not Order.more
 
 
-def _asks_after(command: Command[Any]) -> frozenset[str] | None:
-    """The kinds after which a command asks for more; None for every kind that it has named."""
-    own: frozenset[str] | None = getattr(type(command), "asks_after", None)
-    return own
+def _asks_at(command: Command[Any], kind: str) -> bool:
+    """Whether a command asks for more once this kind, which it has named, is loaded."""
+    after: frozenset[str] | None = getattr(type(command), "asks_after", None)
+    return after is None or kind in after
 
 
 @dataclass(slots=True, eq=False)
@@ -113,14 +114,14 @@ class GroupResult:
 
 
 class GroupRunner:
-    """Runs groups on the given kinds. `now` reads the database clock, `monotonic` only measures."""
+    """Runs groups on the given kinds. `ask_now` asks for the database clock, `monotonic` only measures."""
 
     def __init__(
         self,
         kinds: Iterable[Kind[Any]],
         keys: KeyStore,
         *,
-        now: Callable[[Connection], int],
+        ask_now: Callable[[Pipe], Callable[[], int]],
         monotonic_us: Callable[[], int],
     ) -> None:
         ordered = sorted(kinds, key=lambda kind: (kind.order, kind.name))
@@ -129,7 +130,7 @@ class GroupRunner:
             raise ValueError("two kinds have one name")
         self.places = {name: place for place, name in enumerate(self.kinds)}
         self.keys = keys
-        self.now = now
+        self.ask_now = ask_now
         self.monotonic_us = monotonic_us
 
     def known(self, needs: Mapping[str, object]) -> bool:
@@ -138,20 +139,23 @@ class GroupRunner:
 
     def run(self, conn: Connection, work: GroupWork) -> GroupResult:
         """Everything between BEGIN and COMMIT."""
-        return _Run(self, conn, work).run()
+        with piping(conn) as pipe:
+            return _Run(self, conn, pipe, work).run()
 
 
 class _Run:
     """The state of one run of a group."""
 
-    def __init__(self, runner: GroupRunner, conn: Connection, work: GroupWork) -> None:
+    def __init__(self, runner: GroupRunner, conn: Connection, pipe: Pipe, work: GroupWork) -> None:
         self._kinds = runner.kinds
         self._places = runner.places
         self._keys = runner.keys
-        self._read_now = runner.now
+        self._ask_now = runner.ask_now
         self._monotonic_us = runner.monotonic_us
         self._conn = conn
+        self._pipe = pipe
         self._work = work
+        self._asked: list[tuple[str, Sequence[Id], Callable[[], Mapping[Id, Any]]]] = []
         self._book = Book(self._kinds)
         self._result = GroupResult()
         self._stored: Mapping[Id, KeyRow] = {}
@@ -163,16 +167,15 @@ class _Run:
     def run(self) -> GroupResult:
         self._started_us = self._monotonic_us()
         self._gather()
+        self._last_questions()
         self._phase("load")
-        self._load_keys()
-        self._result.now = self._read_now(self._conn)
-        self._phase("keys")
         for place, entry in enumerate(self._work.entries):
             if place not in self._result.verdicts or entry.key_id in self._stored:
                 self._settle(place, entry)
         self._finalize()
         self._phase("decide")
         self._save()
+        self._pipe.flush()
         self._phase("save")
         self._result.ended_us = self._started_us
         self._result.hints = self._book.hints
@@ -185,11 +188,19 @@ class _Run:
 
     # --- keys, touch, load ---
 
-    def _load_keys(self) -> None:
-        """Read last: whoever sees what an equal request did must also see that request's key."""
+    def _last_questions(self) -> None:
+        """Keys and now are read after the rows.
+
+        Whoever sees what an equal request did must also see that request's key; and nobody's now may be older
+        than the lock that ordered them.
+        """
         ids = {entry.key_id: None for entry in self._work.entries if entry.key_id is not None}
-        if ids:
-            self._stored = self._keys.load(self._conn, list(ids))
+        stored = self._keys.ask(self._conn, self._pipe, list(ids)) if ids else None
+        now = self._ask_now(self._pipe)
+        self._take_in()
+        if stored is not None:
+            self._stored = stored()
+        self._result.now = now()
 
     def _gather(self) -> None:
         """Touch and load kind by kind in lock order, what `more` names on the way included."""
@@ -218,25 +229,36 @@ class _Run:
         accompanying: Sequence[tuple[Command[Any], dict[str, None]]],
     ) -> None:
         for name, kind in self._kinds.items():
-            self._load(kind, wanted[name])
-            for place, entry, named in asking:
-                after = _asks_after(entry.command)
-                if name in named and (after is None or name in after) and place not in self._result.verdicts:
-                    self._ask_more(place, entry, named, name, wanted)
-            for companion, named in accompanying:
-                after = _asks_after(companion)
-                if name in named and (after is None or name in after):
-                    self._ask_companion(companion, named, name, wanted)
+            self._ask(kind, wanted[name])
+            entries = [
+                one
+                for one in asking
+                if name in one[2] and _asks_at(one[1].command, name) and one[0] not in self._result.verdicts
+            ]
+            companions = [one for one in accompanying if name in one[1] and _asks_at(one[0], name)]
+            if entries or companions:
+                self._take_in()
+            for place, entry, named in entries:
+                self._ask_more(place, entry, named, name, wanted)
+            for companion, named in companions:
+                self._ask_companion(companion, named, name, wanted)
 
     def _want(self, wanted: dict[str, dict[Id, None]], needs: Needs) -> None:
         for name, ids in needs.items():
             wanted[name].update(dict.fromkeys(ids))
 
-    def _load(self, kind: Kind[Any], ids: Mapping[Id, None]) -> None:
+    def _ask(self, kind: Kind[Any], ids: Mapping[Id, None]) -> None:
+        """Touch and ask for rows. Answers are waited for only when somebody names more rows by them."""
         new = sorted(self._book.missing(kind.name, list(ids)))
         if new:
             kind.touch(self._conn, new)
-            self._book.put(kind.name, new, kind.load(self._conn, new))
+            self._asked.append((kind.name, new, kind.ask(self._conn, self._pipe, new)))
+
+    def _take_in(self) -> None:
+        self._pipe.flush()
+        for name, ids, rows in self._asked:
+            self._book.put(name, ids, rows())
+        self._asked.clear()
 
     def _ask_more(
         self, place: int, entry: Entry, named: dict[str, None], at: str, wanted: dict[str, dict[Id, None]]

@@ -7,7 +7,7 @@ created has been gone for long, the row keeps its bare digest: the same request 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from orbit_sdk.values.ids import Id
 from orbit_server.storage import tables
 from orbit_server.storage.commands import CommandKey, Done
 from orbit_server.storage.kinds import LockOrder, RowKind
+from orbit_server.storage.pipe import Pipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class KeyRow:
 class KeyStore(Protocol):
     """Where keys are kept. They are inserted last, sorted; one that only proves absence is removed again."""
 
-    def load(self, conn: Connection, ids: Sequence[Id]) -> Mapping[Id, KeyRow]: ...
+    def ask(self, conn: Connection, pipe: Pipe, ids: Sequence[Id]) -> Callable[[], Mapping[Id, KeyRow]]: ...
 
     def save(
         self, conn: Connection, inserted: Sequence[KeyRow], changed: Sequence[tuple[KeyRow, KeyRow]]

@@ -18,7 +18,8 @@ from typing import Any, Generic, Protocol, TypeVar, Union, cast, get_args, get_o
 from sqlalchemy import Connection, Table
 
 from orbit_sdk.values.ids import Id
-from orbit_server.storage import dialects
+from orbit_server.storage.pipe import Pipe
+from orbit_server.storage.row_sql import RowSql
 
 R = TypeVar("R")
 
@@ -60,6 +61,10 @@ class Kind(Protocol[R]):
 
     def load(self, conn: Connection, ids: Sequence[Id]) -> Mapping[Id, Any]:
         """Id -> row; for members owner id -> tuple of rows. Absent rows are absent."""
+        ...
+
+    def ask(self, conn: Connection, pipe: Pipe, ids: Sequence[Id]) -> Callable[[], Mapping[Id, Any]]:
+        """As `load`, in two parts: what is answered gives the rows once the pipe was flushed."""
         ...
 
     def save(self, conn: Connection, inserted: Sequence[R], changed: Sequence[tuple[R, R]]) -> None:
@@ -127,22 +132,29 @@ class RowKind(Generic[R]):
         self._values = cast("Callable[[R], tuple[Any, ...]]", attrgetter(*self.columns))
         self._build = _builder(row, self.columns)
         self._last = self.columns.index("last") if "last" in self.columns else None
-        self._sql = dialects.RowSql(table.name, key, self.columns, owner=owner, live=live)
+        self._sql = RowSql(table.name, key, self.columns, owner=owner, live=live)
 
     def touch(self, conn: Connection, ids: Sequence[Id]) -> None:
         if self._touchable:
             self._sql.touch(conn, ids)
 
     def load(self, conn: Connection, ids: Sequence[Id]) -> Mapping[Id, Any]:
-        rows = self._build(self._sql.select(conn, ids))
+        return self._mapped(self._sql.select(conn, ids))
+
+    def ask(self, conn: Connection, pipe: Pipe, ids: Sequence[Id]) -> Callable[[], Mapping[Id, Any]]:
+        replies = self._sql.ask(pipe, conn, ids)
+        return lambda: self._mapped([row for reply in replies for row in reply.rows])
+
+    def _mapped(self, found: Sequence[Sequence[Any]]) -> Mapping[Id, Any]:
+        rows = self._build(found)
         if self.owner_kind is None:
             key_of = self.key_of
             return {key_of(row): row for row in rows}
         owner_of = self.owner_of
-        found: dict[Id, list[R]] = {}
+        by_owner: dict[Id, list[R]] = {}
         for row in rows:
-            found.setdefault(owner_of(row), []).append(row)
-        return {owner: tuple(members) for owner, members in found.items()}
+            by_owner.setdefault(owner_of(row), []).append(row)
+        return {owner: tuple(members) for owner, members in by_owner.items()}
 
     def rows(self, found: Sequence[Sequence[Any]]) -> list[R]:
         """Rows from database tuples in the order of `columns`, for read functions."""

@@ -47,7 +47,7 @@ def _micros() -> Histogram:
     return Histogram(_BOUNDS_US)
 
 
-PHASES = ("wait", "keys", "load", "decide", "save", "commit")
+PHASES = ("wait", "load", "decide", "save", "commit")
 
 
 @dataclass(slots=True)

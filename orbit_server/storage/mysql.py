@@ -20,6 +20,8 @@ from sqlalchemy.pool import NullPool
 
 from orbit_server.storage.dialects import DISCONNECT_CODES, classify_mysql, driver_code
 from orbit_server.storage.faults import Fault, TransactionFailed, watch_statements
+from orbit_server.storage.mysql_wire import connect
+from orbit_server.storage.pipe import flush_before_core
 from orbit_server.storage.settings import StorageSettings
 
 T = TypeVar("T")
@@ -58,10 +60,15 @@ def mysql_engine(url: str, settings: StorageSettings, *, pooled: bool = False) -
     engine = create_async_engine(
         mysql_url(url, driver="aiomysql"),
         isolation_level="READ COMMITTED",
-        connect_args={"connect_timeout": _CONNECT_TIMEOUT_S, "init_command": session_command(settings)},
+        connect_args={
+            "async_creator_fn": connect,
+            "connect_timeout": _CONNECT_TIMEOUT_S,
+            "init_command": session_command(settings),
+        },
         **pool,
     )
     event.listen(engine.sync_engine, "handle_error", _mark_disconnects)
+    flush_before_core(engine.sync_engine)
     return engine
 
 

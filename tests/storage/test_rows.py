@@ -8,8 +8,10 @@ import pytest
 from sqlalchemy import Connection
 
 from orbit_server.storage import tables
-from orbit_server.storage.dialects import CHARS_MAX, IN_MAX, ROWS_MAX, LostRow, chunked, is_sqlite, padded
+from orbit_server.storage.dialects import is_sqlite
+from orbit_server.storage.faults import LostRow
 from orbit_server.storage.kinds import LockOrder, RowKind
+from orbit_server.storage.row_sql import CHARS_MAX, IN_MAX, ROWS_MAX, chunked, padded
 from tests.storage.ledger import COUNTERS, NOTES, Counter, Mood, cid, counter, note
 
 Opener = Callable[..., Any]

@@ -35,6 +35,10 @@ class PeersKind:
         """The peers of each task."""
         return {task_id: tuple(self._of(conn, task_id)) for task_id in ids}
 
+    def ask(self, conn: Connection, pipe: Pipe, ids: Sequence[Id]) -> Callable[[], Mapping[Id, Any]]:  # noqa: ARG002  # a kind's signature
+        """Nothing is asked ahead: such rows are few and rare."""
+        return lambda: self.load(conn, ids)
+
     def save(self, conn: Connection, inserted: Sequence[Peer], changed: Sequence[tuple[Peer, Peer]]) -> None:
         """There is nothing to write."""
 

@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.tasks.keys.records import ClassRow, KeyRow, PlaceRow
 from orbit_server.storage import tables
-from orbit_server.storage.dialects import RowSql
 from orbit_server.storage.kinds import LockOrder, RowKind
+from orbit_server.storage.row_sql import RowSql
 
 _COLUMNS = ("id", "key_id", "admitted_at", "priority", "virtual_start")
 
@@ -32,6 +32,10 @@ class PlacesKind:
     def load(self, conn: Connection, ids: Sequence[Id]) -> Mapping[Id, PlaceRow]:
         """Places by task."""
         return {row[0]: PlaceRow(*row) for row in self._sql.select(conn, ids)}
+
+    def ask(self, conn: Connection, pipe: Pipe, ids: Sequence[Id]) -> Callable[[], Mapping[Id, Any]]:  # noqa: ARG002  # a kind's signature
+        """Nothing is asked ahead: such rows are few and rare."""
+        return lambda: self.load(conn, ids)
 
     def save(
         self, conn: Connection, inserted: Sequence[PlaceRow], changed: Sequence[tuple[PlaceRow, PlaceRow]]
