@@ -5,12 +5,12 @@ Each command carries all it needs, ids and random bits included, so that `decide
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from orbit_sdk.engine.state import ReviewClass, Signal, SignalBody
 from orbit_sdk.values.ids import IdSeed
 from orbit_sdk.values.json_strict import Json
+from orbit_sdk.values.record import record
 
 
 class TaskPhase(StrEnum):
@@ -24,7 +24,7 @@ class TaskPhase(StrEnum):
     NEEDS_REVIEW = "NEEDS_REVIEW"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TaskReport:
     """One stored change of a task, as a workflow sees it. `stored_at` decides whether it was on time."""
 
@@ -42,7 +42,7 @@ class TaskReport:
     started: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StartInstance:
     """The first command of an instance (the state handed to `decide` is None)."""
 
@@ -54,7 +54,7 @@ class StartInstance:
     business_key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ApplyReport:
     """Consume one inbox row. What is stale (old activation or revision) is answered `applied=False`."""
 
@@ -62,7 +62,7 @@ class ApplyReport:
     seed: IdSeed
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AcceptSignal:
     """A signal whose type and body the caller has already checked; `signal.state` is PENDING.
 
@@ -76,7 +76,7 @@ class AcceptSignal:
     reports: tuple[TaskReport, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TimePassed:
     """`due_at` of this activation was reached. `report` is the newest stored fact about its live task, if it
     has one: a fact stored on time wins over the deadline.
@@ -87,27 +87,27 @@ class TimePassed:
     report: TaskReport | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ExpireSignals:
     """Marks pending signals whose own time is over. For show: matching compares the time itself."""
 
     seed: IdSeed
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Advance:
     """Continue a stored checkpoint."""
 
     seed: IdSeed
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Pause:
     expected_control_version: int
     seed: IdSeed
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Resume:
     """`reports`: the newest stored fact of every live task, so that stored facts are re-examined in order."""
 
@@ -116,7 +116,7 @@ class Resume:
     reports: tuple[TaskReport, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Cancel:
     """`reports` as in `Resume`: what each live task is known to be."""
 
@@ -131,7 +131,7 @@ class Verdict(StrEnum):
     RERUN = "RERUN"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DecideReview:
     """A person's decision on a step in review.
 
@@ -151,7 +151,7 @@ class DecideReview:
     report: TaskReport | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReportEngineError:
     """A stored fact could not be applied: the step (or the instance) goes to review instead of looping."""
 
@@ -175,7 +175,7 @@ Command = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EngineLimits:
     """Budgets of one `decide` call. `transitions`: the engine stops there and stores a checkpoint."""
 

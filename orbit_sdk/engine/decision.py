@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbit_sdk.definition.expressions import FactKey
 from orbit_sdk.engine.state import Instance, Signal, Step
 from orbit_sdk.errors import Code, Detail
 from orbit_sdk.values.json_strict import Json
+from orbit_sdk.values.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Retry:
     max_attempts: int
     backoff_ms: int
@@ -19,7 +18,7 @@ class Retry:
     jitter_percent: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CreateTask:
     """Order: create the Pulse task of an activation. Instants are absolute.
     Its gate is open: a paused instance creates no tasks.
@@ -49,7 +48,7 @@ class CreateTask:
     fairness_key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CancelTask:
     """Order: cancel what has not started, ask what runs."""
 
@@ -57,14 +56,14 @@ class CancelTask:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DetachTask:
     """Order: nobody waits for this query any more; unstarted it is cancelled, else it settles alone."""
 
     task_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class GateTasks:
     """Order: close (pause) or open (resume) the gate on these live tasks."""
 
@@ -72,7 +71,7 @@ class GateTasks:
     closed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SettleTask:
     """Order: a review decision settles the old task. `phase` SUCCEEDED (with result), FAILED or CANCELLED.
 
@@ -90,13 +89,13 @@ class SettleTask:
 Effect = CreateTask | CancelTask | DetachTask | GateTasks | SettleTask
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StepChange:
     before: Step | None
     after: Step
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SignalChange:
     """`before` is None for a signal this decision accepted."""
 
@@ -104,7 +103,7 @@ class SignalChange:
     after: Signal
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Payload:
     """A value the engine made that must be stored: `kind` is result, failure, output or input."""
 
@@ -113,7 +112,7 @@ class Payload:
     body: Json
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Event:
     """A timeline event, as seed types: `aggregate_kind` workflow | workflow_step | workflow_signal."""
 
@@ -129,7 +128,7 @@ class Event:
     signal_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Decision:
     """The new head plus everything that changed, in the order it happened.
 
@@ -152,7 +151,7 @@ class Decision:
     transitions: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Refusal:
     """The command is not allowed now; nothing changes. `code` is a code of `orbit_sdk.errors`."""
 
@@ -161,7 +160,7 @@ class Refusal:
     details: tuple[Detail, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Missing:
     """The decision needs facts, closed steps (by key) or signal bodies (by signal id) that the caller did not
     load.

@@ -7,10 +7,11 @@ the same values, so that one engine serves them all. Nothing here knows a databa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from orbit_sdk.values.json_strict import Json
+from orbit_sdk.values.record import record
 
 
 class InstanceState(StrEnum):
@@ -67,7 +68,7 @@ class SignalState(StrEnum):
     EXPIRED = "EXPIRED"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Instance:
     """The hot head of one workflow instance.
 
@@ -98,7 +99,7 @@ class Instance:
     last: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Step:
     """One activation of one node. The step itself is its latest activation; `revision` counts over all of
     them.
@@ -137,7 +138,7 @@ class Step:
     closed_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Signal:
     """The hot part of one accepted signal; `match_key` is `engine.matching.match_key(value)`.
 
@@ -160,7 +161,7 @@ class Signal:
     consumed_wait_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SignalBody:
     """The cold part of a signal: its body, and `meta` = {"actor", "accepted_at" (RFC 3339), "signal_id"}."""
 
@@ -168,7 +169,7 @@ class SignalBody:
     meta: Json
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class State:
     """What one decision sees: the head, the *live* steps by step key, and all PENDING signals (oldest first).
 

@@ -8,7 +8,8 @@ from typing import Final
 from sqlalchemy import Column, Connection, Table, delete, update
 
 from orbit_sdk.values.ids import Id
-from orbit_server.storage.dialects import IN_MAX, is_sqlite
+from orbit_server.storage.dialects import is_sqlite
+from orbit_server.storage.row_sql import IN_MAX
 from orbit_server.storage.tables import (
     attempts,
     evidence,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbit_sdk.values.ids import Id
+from orbit_sdk.values.record import record
 from orbit_server.storage import tables
 from orbit_server.storage.kinds import LockOrder, RowKind
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EventRow:
     """One fact in the past tense. `payload` is canonical JSON; subscriptions are fed from these rows."""
 

@@ -17,7 +17,6 @@ from typing import Any, Final, cast
 import aiomysql
 from aiomysql.connection import MySQLResult
 from pymysql.constants import COMMAND, CR, FIELD_TYPE
-from pymysql.converters import escape_string
 from pymysql.err import InternalError, OperationalError
 from pymysql.protocol import EOFPacketWrapper, FieldDescriptorPacket, MysqlPacket, OKPacketWrapper
 
@@ -250,16 +249,22 @@ _LENGTHS: Final = {0xFC: 2, 0xFD: 3, 0xFE: 8}
 
 
 def literal(value: Any) -> str:
-    """A value as it stands in a statement. Texts are escaped for a session without NO_BACKSLASH_ESCAPES."""
-    if type(value) is str:
-        # Ids, states and names are most of all values: letters and digits need no escaping.
-        return f"'{value}'" if value.isalnum() else f"'{escape_string(value)}'"
+    """A value as it stands in a statement, for a session without NO_BACKSLASH_ESCAPES.
+
+    Statements travel with their length, so only what ends or changes a text between quotes is escaped.
+    """
+    if isinstance(value, str):
+        if type(value) is not str:
+            value = str.__str__(value)  # a member of an Enum is written by its value
+        if "\\" in value:
+            value = value.replace("\\", "\\\\")
+        if "'" in value:
+            value = value.replace("'", "\\'")
+        return f"'{value}'"
     if value is None:
         return "NULL"
     if isinstance(value, int):
         return str(int(value))
-    if isinstance(value, str):
-        return f"'{escape_string(value)}'"
     raise TypeError(f"{type(value).__name__} is no value of a column")
 
 

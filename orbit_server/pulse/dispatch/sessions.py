@@ -7,17 +7,18 @@ gateway turns it into a frame without reading anything.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from orbit_sdk.values.ids import Id
+from orbit_sdk.values.record import record
 from orbit_server.pulse.tasks.lifecycle import AttemptKind, Recovery
 
 HandlerKey = tuple[str, int]
 """Name and version of a handler."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Offer:
     """One attempt for one worker.
 
@@ -62,7 +63,7 @@ class Offer:
     """Whether the task has a fairness key: its `virtual_start` moves the queue's virtual time."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SessionFacts:
     """What a claim writes down of a session: plain values, so that claiming stays pure."""
 

@@ -6,7 +6,8 @@ and so touches it: what is read here can only be short of tasks that will see th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import Connection, select
 
@@ -15,6 +16,7 @@ from orbit_server.pulse.ids import retry_id_of
 from orbit_server.pulse.tasks.records import Peer
 from orbit_server.storage import tables
 from orbit_server.storage.kinds import LockOrder
+from orbit_server.storage.pipe import Pipe
 
 _RETRIES_MAX = 100
 _MINE = tables.tasks.alias("mine").c
@@ -35,7 +37,12 @@ class PeersKind:
         """The peers of each task."""
         return {task_id: tuple(self._of(conn, task_id)) for task_id in ids}
 
-    def ask(self, conn: Connection, pipe: Pipe, ids: Sequence[Id]) -> Callable[[], Mapping[Id, Any]]:  # noqa: ARG002  # a kind's signature
+    def ask(
+        self,
+        conn: Connection,
+        pipe: Pipe,  # noqa: ARG002  # a kind's signature
+        ids: Sequence[Id],
+    ) -> Callable[[], Mapping[Id, Any]]:
         """Nothing is asked ahead: such rows are few and rare."""
         return lambda: self.load(conn, ids)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbit_sdk.values.ids import Id
+from orbit_sdk.values.record import record
 from orbit_server.pulse.tasks.lifecycle import (
     AttemptKind,
     AttemptState,
@@ -15,7 +14,7 @@ from orbit_server.pulse.tasks.lifecycle import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Task:
     """The hot row. Instants are UTC microseconds, durations milliseconds.
 
@@ -71,7 +70,7 @@ class Task:
     """In which backlogs it counts (`limits.rows.Counted`)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Attempt:
     """One authorisation to run or to verify. `generation` rises with every attempt of the task and fences it.
 
@@ -116,7 +115,7 @@ class Attempt:
         return (self.progress_at or self.started_at) + self.progress_timeout_ms * 1000
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TaskSpec:
     """What was accepted, written once. `parameters`, `policy` and `labels` are canonical JSON.
 
@@ -137,7 +136,7 @@ class TaskSpec:
     trace: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TaskResult:
     """How a settled task ended: exactly one of `result` and `error` (canonical JSON), written once."""
 
@@ -148,7 +147,7 @@ class TaskResult:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Progress:
     """The latest progress (canonical JSON) that any attempt of the task reported."""
 
@@ -158,7 +157,7 @@ class Progress:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Evidence:
     """What was reported beside the decided course: late, different, unusable. `contradiction`: it denies the
     state.
@@ -175,7 +174,7 @@ class Evidence:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Peer:
     """Another task of the same effect key: `id` is that task, `task_id` the one it was asked for."""
 
@@ -183,7 +182,7 @@ class Peer:
     task_id: Id
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class InboxRow:
     """A change of a task that its workflow must see. `state`: PENDING, APPLIED, STALE or ERROR."""
 

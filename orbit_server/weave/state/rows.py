@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import orjson
 
 from orbit_sdk.engine.refs import step_id
 from orbit_sdk.engine.state import ArmState, Instance, InstanceState, ReviewClass, Step, StepState
 from orbit_sdk.values.ids import Id
+from orbit_sdk.values.record import record
 from orbit_server.storage import tables
 from orbit_server.storage.kinds import LockOrder, RowKind
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class InstanceRow:
     """The hot head of an instance; see `engine.state.Instance` for what the fields mean."""
 
@@ -42,7 +42,7 @@ class InstanceRow:
     """The latest instance that was restarted with the effects of this one (on the root of the effects)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StepRow:
     """One activation of one step; see `engine.state.Step`."""
 
@@ -75,7 +75,7 @@ class StepRow:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class InstanceInput:
     """What an instance was started with, written once. `input`, `labels`, `origin` are canonical JSON."""
 
@@ -89,7 +89,7 @@ class InstanceInput:
     policy: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class InstanceOutput:
     """How an instance ended: its output, or its error as {"code", "message"}; canonical JSON."""
 
@@ -98,7 +98,7 @@ class InstanceOutput:
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PayloadRow:
     """A value the engine made (merged, concluded, failed), written once."""
 

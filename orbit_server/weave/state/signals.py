@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import orjson
 
 from orbit_sdk.engine.state import Signal, SignalBody, SignalState
 from orbit_sdk.values.ids import Id, derive_id
 from orbit_sdk.values.instants import to_rfc3339
 from orbit_sdk.values.json_strict import Json
+from orbit_sdk.values.record import record
 from orbit_server.storage import tables
 from orbit_server.storage.kinds import LockOrder, RowKind
 
@@ -19,7 +18,7 @@ def signal_id(instance_id: Id, key: str) -> Id:
     return derive_id("signal", instance_id, key)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SignalRow:
     """The hot part; see `engine.state.Signal`."""
 
@@ -41,7 +40,7 @@ class SignalRow:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SignalBodyRow:
     """What was sent, and by whom, written once. `digest` is of the whole request: a repeat means the same."""
 

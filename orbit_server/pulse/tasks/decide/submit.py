@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from orbit_sdk.values.defaults import DEFAULTS
 from orbit_sdk.values.ids import Id
+from orbit_sdk.values.record import record
 from orbit_server.pulse.ids import queue_id_of
 from orbit_server.pulse.tasks.decide.policy import DEFAULT_POLICY, RetryPolicy
 from orbit_server.pulse.tasks.lifecycle import Recovery, TaskState
 from orbit_server.pulse.tasks.records import Task, TaskSpec
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NewTask:
     """Everything that is fixed when a task is accepted. Instants are absolute UTC microseconds.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -11,6 +11,7 @@ from orbit_sdk.values.ids import Id
 from orbit_server.pulse.tasks.keys.records import ClassRow, KeyRow, PlaceRow
 from orbit_server.storage import tables
 from orbit_server.storage.kinds import LockOrder, RowKind
+from orbit_server.storage.pipe import Pipe
 from orbit_server.storage.row_sql import RowSql
 
 _COLUMNS = ("id", "key_id", "admitted_at", "priority", "virtual_start")
@@ -33,7 +34,12 @@ class PlacesKind:
         """Places by task."""
         return {row[0]: PlaceRow(*row) for row in self._sql.select(conn, ids)}
 
-    def ask(self, conn: Connection, pipe: Pipe, ids: Sequence[Id]) -> Callable[[], Mapping[Id, Any]]:  # noqa: ARG002  # a kind's signature
+    def ask(
+        self,
+        conn: Connection,
+        pipe: Pipe,  # noqa: ARG002  # a kind's signature
+        ids: Sequence[Id],
+    ) -> Callable[[], Mapping[Id, Any]]:
         """Nothing is asked ahead: such rows are few and rare."""
         return lambda: self.load(conn, ids)
 
