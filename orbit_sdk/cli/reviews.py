@@ -1,4 +1,4 @@
-"""`orbit review list`, `show` and `resolve`."""
+"""`orbit review`: list, show, resolve and grant."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from orbit_sdk.cli.forecasts import DryRun, say_forecast
 from orbit_sdk.cli.output import Json, Output
 from orbit_sdk.cli.shapes import compact, items, moment, state_of, wire
 from orbit_sdk.cli.trials import choices_of, error_of, last_error, verdict_words
-from orbit_sdk.cli.values import json_value
+from orbit_sdk.cli.values import duration_ms, json_value
 
 if TYPE_CHECKING:
     from orbit_sdk.client import Orbit
+    from orbit_sdk.protocol.reviews import ReviewDetail
     from orbit_sdk.protocol.workflows import ReviewItem
 
 __all__ = ["Basis", "decision", "review"]
@@ -169,6 +170,54 @@ def review_resolve(
         out.line(f"{answer.id}  {state_of(answer)}")
 
 
+@command(
+    'orbit review grant key:A-17 pay --attempts 2 --reason "the bank is back"',
+    'orbit review grant key:A-17 await_bank --rounds 10 --time 2h --reason "they need the weekend"',
+)
+def review_grant(
+    workflow: WorkflowId,
+    step: Annotated[str, typer.Argument(metavar="STEP", help="The step in review.", show_default=False)],
+    reason: Reason,
+    attempts: Annotated[int, typer.Option("--attempts", min=0, help="So many more (of this round).")] = 0,
+    rounds: Annotated[int, typer.Option("--rounds", min=0, help="So many more rounds of a poll.")] = 0,
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="DURATION", help="So much later a deadline: 30m, 2h, 1d.")
+    ] = None,
+    revision: Revision = None,
+    operation_id: OperationId = None,
+    dry_run: DryRun = False,
+    behalf: OnBehalfOf = None,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """Add to the budgets of a step in review; then it may be run again. Needs workflows:grant."""
+    out = Output(json=json)
+    time_ms = 0 if time is None else duration_ms(time, "--time")
+    if not (attempts or rounds or time_ms):
+        raise typer.BadParameter("say what is granted: --attempts, --rounds or --time")
+    with connected(url, token) as client:
+        found = workflow_id(client, workflow)
+        answer = client.reviews.grant(
+            found,
+            step,
+            expected_revision=_revision(client, found, step) if revision is None else revision,
+            reason=reason,
+            attempts=attempts,
+            rounds=rounds,
+            time_ms=time_ms,
+            operation_id=operation_id,
+            dry_run=dry_run,
+            on_behalf_of=behalf,
+        )
+    if json:
+        out.data(wire(answer))
+    elif answer.forecast is not None:
+        say_forecast(answer.forecast, out)
+    else:
+        out.line(f"{answer.id}  {state_of(answer)}")
+
+
 def _revision(client: Orbit, found: str, step: str) -> int:
     """The step's revision as it stands in the list of reviews: what the person was shown."""
     for item in client.reviews.list(kind="STEP"):
@@ -202,6 +251,13 @@ def decision(
     return said
 
 
+def _granted(found: ReviewDetail) -> str | None:
+    if found.granted is None:
+        return None
+    given = found.granted
+    return f"{given.attempts} attempts, {given.rounds} rounds, {given.time_ms} ms"
+
+
 @command("orbit review show key:A-17 pay")
 def review_show(
     workflow: WorkflowId,
@@ -231,6 +287,7 @@ def review_show(
             "attempts left": found.attempts_left,
             "rounds left": found.rounds_left,
             "deadline": moment(found.deadline_at),
+            "granted": _granted(found),
         }
     )
     out.line()
@@ -260,4 +317,4 @@ def review_show(
     out.table(("DECISION", "ALLOWED", "BECAUSE"), choices, "")
 
 
-review = group("What waits for a person.", review_list, review_show, review_resolve)
+review = group("What waits for a person.", review_list, review_show, review_resolve, review_grant)

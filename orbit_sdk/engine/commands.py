@@ -152,6 +152,18 @@ class DecideReview:
 
 
 @record(frozen=True, slots=True)
+class GrantBudget:
+    """A person adds to the budgets of a step in review; capped by `EngineLimits.granted_*`, in all."""
+
+    step_key: str
+    expected_revision: int
+    seed: IdSeed
+    attempts: int = 0
+    rounds: int = 0
+    time_ms: int = 0
+
+
+@record(frozen=True, slots=True)
 class ReportEngineError:
     """A stored fact could not be applied: the step (or the instance) goes to review instead of looping."""
 
@@ -171,6 +183,7 @@ Command = (
     | Resume
     | Cancel
     | DecideReview
+    | GrantBudget
     | ReportEngineError
 )
 
@@ -184,6 +197,9 @@ class EngineLimits:
     payload_bytes: int = 256 * 1024
     input_bytes: int = 256 * 1024
     output_bytes: int = 256 * 1024
+    granted_attempts: int = 20
+    granted_rounds: int = 1_000
+    granted_ms: int = 30 * 24 * 3_600_000
 
 
 DEFAULT_ENGINE_LIMITS = EngineLimits()

@@ -15,6 +15,7 @@ from orbit_sdk.engine.commands import (
     DecideReview,
     EngineLimits,
     ExpireSignals,
+    GrantBudget,
     Pause,
     ReportEngineError,
     Resume,
@@ -26,6 +27,7 @@ from orbit_sdk.engine.decision import Answer, Missing, Refusal
 from orbit_sdk.engine.due import time_passed
 from orbit_sdk.engine.errors import engine_error
 from orbit_sdk.engine.finish import finish
+from orbit_sdk.engine.grants import grant_budget
 from orbit_sdk.engine.receive import accept_signal
 from orbit_sdk.engine.reports import apply_report
 from orbit_sdk.engine.reviews import decide_review
@@ -84,6 +86,14 @@ def _dispatch(turn: Turn, command: Command) -> Refusal | None:
             return accept_signal(turn, command)
         case StartInstance():
             return start(turn, command)
+        case Pause() | Resume() | Cancel() | DecideReview() | GrantBudget():
+            return _order(turn, command)
+    return None
+
+
+def _order(turn: Turn, command: Pause | Resume | Cancel | DecideReview | GrantBudget) -> Refusal | None:
+    """What a person orders."""
+    match command:
         case Pause():
             return pause(turn, command)
         case Resume():
@@ -92,7 +102,8 @@ def _dispatch(turn: Turn, command: Command) -> Refusal | None:
             return cancel(turn, command)
         case DecideReview():
             return decide_review(turn, command)
-    return None
+        case GrantBudget():
+            return grant_budget(turn, command)
 
 
 def _reads(turn: Turn) -> frozenset[FactKey]:

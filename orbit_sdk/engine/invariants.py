@@ -12,9 +12,11 @@ from typing import Final, TypeAlias
 
 from orbit_sdk.engine.decision import CreateTask, Decision
 from orbit_sdk.engine.events import RECOVERED
+from orbit_sdk.engine.grants import GRANT
 from orbit_sdk.engine.shape import GOTO, Call, Plan, Poll, Task
 from orbit_sdk.engine.state import (
     TERMINAL_INSTANCE_STATES,
+    Granted,
     Instance,
     InstanceState,
     ReviewClass,
@@ -27,6 +29,8 @@ from orbit_sdk.engine.summary import summarize
 
 History: TypeAlias = Sequence[Decision]
 Rule: TypeAlias = Callable[[Plan, History], Iterator[str]]
+
+_NOTHING: Final = Granted()
 
 
 def no_start_while_stopped(_plan: Plan, history: History) -> Iterator[str]:
@@ -106,29 +110,43 @@ def final_is_final(_plan: Plan, history: History) -> Iterator[str]:
 
 
 def within_budget(plan: Plan, history: History) -> Iterator[str]:
-    """6: never more rounds or attempts than defined, across recovery too; deadlines never move."""
+    """6: never more rounds or attempts than defined and granted, across recovery too; deadlines move only by
+    what was granted, and only a person grants.
+    """
     deadlines: dict[str, int] = {}
+    known: dict[str, Granted] = {}
     for decision in history:
+        granting = any(event.payload.get("verdict") == GRANT for event in decision.events)
         for change in decision.steps:
             step = change.after
-            if (
-                step.deadline_at is not None
-                and deadlines.setdefault(step.step_key, step.deadline_at) != step.deadline_at
-            ):
+            granted = step.granted or _NOTHING
+            defined = None if step.deadline_at is None else step.deadline_at - granted.time_ms * 1000
+            if defined is not None and deadlines.setdefault(step.step_key, defined) != defined:
                 yield f"the deadline of {step.step_key} moved"
             spec = plan.nodes[step.step_key].spec
-            if isinstance(spec, Poll) and step.round > spec.max_rounds:
-                yield f"{step.step_key} began round {step.round} of {spec.max_rounds}"
+            if isinstance(spec, Poll) and step.round > spec.max_rounds + granted.rounds:
+                yield f"{step.step_key} began round {step.round} of {spec.max_rounds + granted.rounds}"
+            if not granting and _is_more(known.get(step.step_key, _NOTHING), granted):
+                yield f"{step.step_key} got more than it was granted"
+            known[step.step_key] = granted
         for effect in decision.effects:
             if isinstance(effect, CreateTask):
                 yield from _order_within_budget(plan, decision, effect)
 
 
+def _is_more(known: Granted, granted: Granted) -> bool:
+    return (
+        granted.attempts > known.attempts or granted.rounds > known.rounds or granted.time_ms > known.time_ms
+    )
+
+
 def _order_within_budget(plan: Plan, decision: Decision, order: CreateTask) -> Iterator[str]:
     call = _call(plan, order.step_key)
-    spent = next((c.after.attempts_spent for c in decision.steps if c.after.id == order.activation_id), 0)
-    if order.attempts_max < 1 or order.attempts_max + spent > call.retry.max_attempts:
-        allowed = call.retry.max_attempts
+    step = next((c.after for c in decision.steps if c.after.id == order.activation_id), None)
+    spent = 0 if step is None else step.attempts_spent
+    granted = (None if step is None else step.granted) or _NOTHING
+    allowed = call.retry.max_attempts + granted.attempts
+    if order.attempts_max < 1 or order.attempts_max + spent > allowed:
         yield f"{order.step_key} may try {order.attempts_max} times after {spent} of {allowed}"
     if order.total_deadline_at < decision.instance.last:
         yield f"{order.step_key} was ordered after its deadline"

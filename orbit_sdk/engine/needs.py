@@ -14,6 +14,7 @@ from orbit_sdk.engine.commands import (
     Command,
     DecideReview,
     ExpireSignals,
+    GrantBudget,
     Pause,
     ReportEngineError,
     Resume,
@@ -35,7 +36,7 @@ def needed_facts(plan: Plan, state: State | None, command: Command) -> frozenset
     """
     if isinstance(command, StartInstance):
         return plan.start_reads - {FactKey("input")}
-    if state is None or isinstance(command, Pause | Cancel | ExpireSignals | ReportEngineError):
+    if state is None or isinstance(command, Pause | Cancel | ExpireSignals | GrantBudget | ReportEngineError):
         return _NOTHING
     match command:
         case ApplyReport(report=report):

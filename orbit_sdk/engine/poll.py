@@ -68,6 +68,19 @@ def open_poll(turn: Turn, node: PlanNode, step: Step) -> None:
     _order_round(turn, spec, altered(step, round=max(step.round, 1)))
 
 
+def rounds_allowed(spec: Poll, step: Step) -> int:
+    """How many rounds there may be in all: those of the definition, and those that a person granted."""
+    return spec.max_rounds + (0 if step.granted is None else step.granted.rounds)
+
+
+def following_round(step: Step) -> Step:
+    """The step at its next round, with the attempts of that."""
+    granted = step.granted
+    if granted is not None and granted.attempts:
+        granted = altered(granted, attempts=0)
+    return altered(step, round=step.round + 1, attempts_spent=0, result_ref=None, granted=granted)
+
+
 def _order_round(turn: Turn, spec: Poll, step: Step) -> None:
     within = spec.call.start_within_ms
     latest = None if within is None else turn.now + within * 1000
@@ -83,7 +96,7 @@ def _after(step: Step) -> int | None:
 def next_round(turn: Turn, step: Step) -> None:
     """Opens round n + 1: its own task, its own attempts, the same deadline."""
     spec = spec_of(turn.node(step))
-    step = altered(step, round=step.round + 1, attempts_spent=0, result_ref=None)
+    step = following_round(step)
     try:
         _order_round(turn, spec, step)
     except Misfit as misfit:
@@ -164,7 +177,7 @@ def _answered(turn: Turn, step: Step, report: TaskReport) -> None:
 
 def _still_pending(turn: Turn, step: Step, stored_at: int) -> None:
     spec = spec_of(turn.node(step))
-    if step.round >= spec.max_rounds:
+    if step.round >= rounds_allowed(spec, step):
         exhausted(turn, step, ROUNDS_OVER)
         return
     if deadline_passed(turn, step):

@@ -9,7 +9,8 @@ from orbit_sdk.engine.commands import DecideReview, TaskPhase, Verdict
 from orbit_sdk.engine.decision import DetachTask, Refusal, SettleTask
 from orbit_sdk.engine.events import RECOVERED
 from orbit_sdk.engine.failure import IN_REVIEW, fail
-from orbit_sdk.engine.poll import FAILED, SUCCEEDED, classify
+from orbit_sdk.engine.find import find_review, refusal
+from orbit_sdk.engine.poll import FAILED, SUCCEEDED, classify, following_round, rounds_allowed
 from orbit_sdk.engine.records import altered
 from orbit_sdk.engine.refs import activation_id
 from orbit_sdk.engine.shape import (
@@ -25,7 +26,7 @@ from orbit_sdk.engine.shape import (
     Wait,
 )
 from orbit_sdk.engine.signals import close_wait
-from orbit_sdk.engine.state import TERMINAL_INSTANCE_STATES, ReviewClass, Step, StepState
+from orbit_sdk.engine.state import ReviewClass, Step, StepState
 from orbit_sdk.engine.tasks import attempts_left, failure_value, latest_start
 from orbit_sdk.engine.turn import Lead, Turn
 from orbit_sdk.errors import Code, Detail
@@ -55,16 +56,11 @@ def decide_review(turn: Turn, command: DecideReview) -> Refusal | None:
 
 
 def _find(turn: Turn, command: DecideReview) -> Step | Refusal:
-    if turn.head.state in TERMINAL_INSTANCE_STATES:
-        return _refusal(f"the workflow is {turn.head.state.value}")
-    step = turn.steps.get(command.step_key)
-    if step is None or step.state is not StepState.NEEDS_REVIEW:
-        return _refusal(f"the step {command.step_key} is not in review")
-    if step.revision != command.expected_revision:
-        reason = f"expected {command.expected_revision}, the current revision is {step.revision}"
-        return Refusal(Code.FAILED_PRECONDITION, reason, (Detail("expected_revision", reason),))
+    step = find_review(turn, command.step_key, command.expected_revision)
+    if isinstance(step, Refusal):
+        return step
     if _phase(step, command) is TaskPhase.OPEN and isinstance(turn.node(step).spec, Task):
-        return _refusal("the task of this step is not settled yet")
+        return refusal("the task of this step is not settled yet")
     return step
 
 
@@ -89,7 +85,7 @@ def _settle_task(turn: Turn, command: DecideReview, step: Step, order: SettleTas
 def _succeeded(turn: Turn, command: DecideReview, step: Step) -> Refusal | None:
     node = turn.node(step)
     if "next" not in node.exits and not isinstance(node.spec, Succeed):
-        return _refusal(f"a {node.kind} has no result that could be concluded; run it again or let it fail")
+        return refusal(f"a {node.kind} has no result that could be concluded; run it again or let it fail")
     refused = _check_result(turn, command, node, SUCCEEDED)
     if refused is not None:
         return refused
@@ -173,7 +169,22 @@ def _check_caught(turn: Turn, command: DecideReview, node: PlanNode, code: str) 
 def _rerun(turn: Turn, command: DecideReview, step: Step) -> Refusal | None:
     node = turn.node(step)
     step = _informed(step, command)
-    refused = _refuse_rerun(turn, command, step, node)
+    if isinstance(node.spec, Poll) and step.review_class is ReviewClass.TIMEOUT:
+        return _rerun_next_round(turn, command, step, node.spec)
+    return _rerun_as(turn, command, step, step)
+
+
+def _rerun_next_round(turn: Turn, command: DecideReview, step: Step, spec: Poll) -> Refusal | None:
+    """Its round was asked and its time or its rounds were over: what was granted is for further rounds."""
+    if step.round >= rounds_allowed(spec, step):
+        return refusal("no round is left; conclude it, or have more granted")
+    return _rerun_as(turn, command, step, following_round(step))
+
+
+def _rerun_as(turn: Turn, command: DecideReview, step: Step, again: Step) -> Refusal | None:
+    """Runs the step again as a new activation; `again` says with which round and budgets."""
+    node = turn.node(step)
+    refused = _refuse_rerun(turn, command, again, node)
     if refused is not None:
         return refused
     order = SettleTask(
@@ -185,8 +196,8 @@ def _rerun(turn: Turn, command: DecideReview, step: Step) -> Refusal | None:
     )
     _settle_task(turn, command, step, order)
     old = turn.close(step, StepState.STOPPED, reason=BY_RECOVERY)
-    again = altered(
-        step,
+    fresh = altered(
+        again,
         revision=old.revision + 1,
         id=activation_id(turn.head.id, step.step_key, step.activation_no + 1),
         activation_no=step.activation_no + 1,
@@ -199,7 +210,7 @@ def _rerun(turn: Turn, command: DecideReview, step: Step) -> Refusal | None:
         result_ref=None,
         failure_ref=None,
     )
-    open_step(turn, node, again, ("", ""))
+    open_step(turn, node, fresh, ("", ""))
     return None
 
 
@@ -220,16 +231,14 @@ def _informed(step: Step, command: DecideReview) -> Step:
 
 def _refuse_rerun(turn: Turn, command: DecideReview, step: Step, node: PlanNode) -> Refusal | None:
     if turn.paused:
-        return _refusal("the workflow is paused: nothing is started until it is resumed")
+        return refusal("the workflow is paused: nothing is started until it is resumed")
     if turn.is_stopped(step.step_key):
-        return _refusal("what is being stopped is not run again; conclude it")
+        return refusal("what is being stopped is not run again; conclude it")
     spec = node.spec
     if isinstance(spec, Merge | Join):
-        return _refusal(f"a {node.kind} is not run again; conclude it")
+        return refusal(f"a {node.kind} is not run again; conclude it")
     if step.deadline_at is not None and turn.now > step.deadline_at:
-        return _refusal("no time is left; conclude it")
-    if isinstance(spec, Poll) and step.review_class is ReviewClass.TIMEOUT:
-        return _refusal("no round is left; conclude it")
+        return refusal("no time is left; conclude it, or have more granted")
     if isinstance(spec, Task | Poll):
         return _refuse_repeat(turn, command, step, spec.call)
     return None
@@ -242,21 +251,17 @@ def rerun_needs_proof(spec: Spec, *, effect_possible: bool) -> bool:
 
 def _refuse_repeat(turn: Turn, command: DecideReview, step: Step, call: Call) -> Refusal | None:
     if attempts_left(call, step) <= 0:
-        return _refusal("no attempt is left; conclude it")
+        return refusal("no attempt is left; conclude it, or have more granted")
     if isinstance(turn.node(step).spec, Task) and step.deadline_at is not None:
         latest = latest_start(call, step.deadline_at)
         if latest is not None and turn.now > latest:
-            return _refusal("its latest start has passed; conclude it")
+            return refusal("its latest start has passed; conclude it, or have more granted")
     if call.repeatable:
         return None
     if _phase(step, command) is TaskPhase.SUCCEEDED:
-        return _refusal("its task succeeded; conclude it with the right result")
+        return refusal("its task succeeded; conclude it with the right result")
     if rerun_needs_proof(turn.node(step).spec, effect_possible=step.effect_possible) and not (
         command.no_effect_proven
     ):
-        return _refusal("an attempt may have had an effect; prove that it had none, or conclude it")
+        return refusal("an attempt may have had an effect; prove that it had none, or conclude it")
     return None
-
-
-def _refusal(reason: str) -> Refusal:
-    return Refusal(Code.FAILED_PRECONDITION, reason)

@@ -100,6 +100,15 @@ class Instance:
 
 
 @record(frozen=True, slots=True)
+class Granted:
+    """What a person added to the definition's budgets. `attempts` belong to the present round of a POLL."""
+
+    attempts: int = 0
+    rounds: int = 0
+    time_ms: int = 0
+
+
+@record(frozen=True, slots=True)
 class Step:
     """One activation of one node. The step itself is its latest activation; `revision` counts over all of
     them.
@@ -110,6 +119,7 @@ class Step:
     is absolute and survives re-activation: total deadline of a TASK, time-out of a WAIT, deadline of a POLL.
     `due_at` is the next instant at which time itself moves the step (timer, wait time-out, next round, poll
     deadline), or None. `task_revision` is the source revision of the last applied report of `task_id`.
+    `granted` is in `deadline_at` already.
     """
 
     id: str
@@ -136,6 +146,7 @@ class Step:
     result_ref: str | None = None
     failure_ref: str | None = None
     closed_at: int | None = None
+    granted: Granted | None = None
 
 
 @record(frozen=True, slots=True)

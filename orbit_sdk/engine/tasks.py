@@ -37,7 +37,8 @@ def latest_start(call: Call, deadline: int) -> int | None:
 
 def attempts_left(call: Call, step: Step) -> int:
     """What this activation (of a POLL: this round) may still spend."""
-    return call.retry.max_attempts - step.attempts_spent
+    granted = 0 if step.granted is None else step.granted.attempts
+    return call.retry.max_attempts + granted - step.attempts_spent
 
 
 def order_task(turn: Turn, call: Call, step: Step, latest_start_at: int | None) -> Step:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from orbit_sdk.protocol.common import Answer, Id
+from pydantic import Field
+
+from orbit_sdk.protocol.common import Answer, Counter, Id, Managed
 from orbit_sdk.protocol.tasks import Attempt, Evidence
 from orbit_sdk.protocol.workflows import StepDetail
+from orbit_sdk.values.limits import DEFAULT_LIMITS
 
 
 class Choice(Answer):
@@ -16,6 +19,29 @@ class Choice(Answer):
     allowed: bool
     needs_proof: bool = False
     reason: str | None = None
+
+
+class GrantBudget(Managed):
+    """More for a step in review: it is added to what the definition gives, never reset, and capped in all.
+    The step stays in review; running it again is a decision of its own.
+
+    `attempts` are for the present round of a POLL; `time_ms` moves the step's deadline. The Idempotency-Key
+    is the operation id. `dry_run` answers what would follow and does nothing.
+    """
+
+    expected_revision: Counter
+    attempts: Annotated[int, Field(ge=0, le=DEFAULT_LIMITS.granted_attempts)] = 0
+    rounds: Annotated[int, Field(ge=0, le=DEFAULT_LIMITS.granted_rounds)] = 0
+    time_ms: Annotated[int, Field(ge=0, le=DEFAULT_LIMITS.granted_ms)] = 0
+    dry_run: bool = False
+
+
+class Granted(Answer):
+    """What was granted so far. `attempts` belong to the present round of a POLL."""
+
+    attempts: int
+    rounds: int
+    time_ms: int
 
 
 class ReviewDetail(StepDetail):
@@ -35,3 +61,4 @@ class ReviewDetail(StepDetail):
     decisions: list[Choice] = []
     attempts_left: int | None = None
     rounds_left: int | None = None
+    granted: Granted | None = None

@@ -35,6 +35,9 @@ class Limits:
     evidence_bytes: int = 64 * _KIB
     event_payload_bytes: int = 64 * _KIB
     unmatched_signals: int = 1_024
+    granted_attempts: int = 20
+    granted_rounds: int = 1_000
+    granted_ms: int = 30 * _DAY_MS
     json_depth: int = 32
     object_key_chars: int = 128
     advance_transitions: int = 64

@@ -13,7 +13,7 @@ from orbit_sdk.engine.refs import effect_key
 from orbit_sdk.engine.reviews import rerun_needs_proof
 from orbit_sdk.errors import NotFound
 from orbit_sdk.protocol.common import Page
-from orbit_sdk.protocol.reviews import ReviewDetail
+from orbit_sdk.protocol.reviews import GrantBudget, ReviewDetail
 from orbit_sdk.protocol.workflows import DecideReview, ReviewItem, ReviewResult
 from orbit_sdk.values.ids import Id
 from orbit_sdk.values.instants import to_rfc3339
@@ -43,6 +43,7 @@ from orbit_server.weave.rehearsal.commands import Rehearse
 from orbit_server.weave.reviews import queries
 from orbit_server.weave.reviews.commands import Adopt, ResolveStep
 from orbit_server.weave.reviews.examine import ExamineReview
+from orbit_server.weave.reviews.grants import GrantStep
 from orbit_server.weave.reviews.queries import StepReview
 from orbit_server.weave.service import send
 from orbit_server.weave.state.rows import InstanceRow
@@ -207,6 +208,31 @@ async def _decide(call: Call) -> Any:
     return await send(call.server.database, call.server.weave, chosen)
 
 
+async def _grant(call: Call) -> Any:
+    body: GrantBudget = call.body
+    instance_id, step_key = call.path["workflow_id"], call.path["step_key"]
+    by = call.by()
+    said = body.model_dump(mode="json", exclude={"dry_run"})
+    meaning: Json = {**said, "step_key": step_key, "workflow_id": instance_id}
+    command = GrantStep(
+        key=call.command_key("workflow.grant", meaning),
+        instance_id=instance_id,
+        namespace_id=call.namespace_id,
+        step_key=step_key,
+        expected_revision=body.expected_revision,
+        actor=by.actor,
+        reason=by.reason,
+        seed=by.seed,
+        weave=call.server.weave,
+        attempts=body.attempts,
+        rounds=body.rounds,
+        time_ms=body.time_ms,
+        on_behalf_of=by.on_behalf_of,
+    )
+    chosen = Rehearse(command) if body.dry_run else command
+    return await send(call.server.database, call.server.weave, chosen)
+
+
 async def _adopted(call: Call, body: DecideReview) -> Adopt | None:
     """Of which task the named evidence is; whether that is one of the step is decided later."""
     named = body.adopt
@@ -293,6 +319,16 @@ ROUTES = (
         _decide,
         "Decide on a step in review, or ask what would follow",
         body=DecideReview,
+        idempotency="required",
+    ),
+    Route(
+        "POST",
+        "/v1/workflows/{workflow_id}/reviews/{step_key}/grant",
+        "workflows:grant",
+        ReviewResult,
+        _grant,
+        "Grant more attempts, rounds or time to a step in review",
+        body=GrantBudget,
         idempotency="required",
     ),
     Route(

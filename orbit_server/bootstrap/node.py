@@ -212,6 +212,9 @@ def _build(ground: _Ground) -> Parts:
         EngineLimits(
             transitions=limits.advance_transitions,
             pending_signals=limits.unmatched_signals,
+            granted_attempts=limits.granted_attempts,
+            granted_rounds=limits.granted_rounds,
+            granted_ms=limits.granted_ms,
             payload_bytes=limits.result_bytes,
             input_bytes=limits.input_bytes,
             output_bytes=limits.output_bytes,

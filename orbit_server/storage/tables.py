@@ -251,6 +251,7 @@ steps = _table(
     word("failure_ref", 40, null=True),
     instant("closed_at", null=True),
     instant("last"),
+    word("granted", 64, null=True),
     Index("ix_steps_instance", "instance_id", "live"),
     Index("ix_steps_due", "due_at", "id"),
     Index("ix_steps_state", "namespace_id", "state", "id"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -44,19 +45,60 @@ _SPENT: Final = text(
 )
 
 
+_GRANTS: Final = text(
+    """
+    SELECT s.instance_id, s.step_key, a.details FROM audit a JOIN steps s ON s.id = a.subject_id
+    WHERE a.action = 'workflow.review.grant'
+    """
+)
+_GRANTED: Final = text(
+    "SELECT id, instance_id, step_key, round, granted FROM steps WHERE granted IS NOT NULL"
+)
+
+
 def beyond_the_definition(conn: Connection) -> Iterator[tuple[str, str, str]]:
-    """More attempts of one round, over all activations, or more rounds than the definition allows."""
+    """More attempts of one round, over all activations, or more rounds than the definition allows and the
+    audit says were granted.
+    """
     budgets: dict[tuple[str, str], tuple[int, int]] = {}
     for key, document in conn.execute(text("SELECT id, document FROM definition_documents")):
         for step_key, node in orjson.loads(document)["nodes"].items():
             if node["kind"] in ("TASK", "POLL"):
                 budgets[key, step_key] = (node["retry"]["max_attempts"], node.get("max_rounds", 0))
+    granted = _granted(conn)
     for instance_id, key, step_key, number, spent in conn.execute(_SPENT):
         attempts, rounds = budgets.get((key, step_key), (0, 0))
+        attempts += granted["attempts", instance_id, step_key, number]
+        rounds += granted["rounds", instance_id, step_key, None]
         if spent > attempts:
             yield "workflow", instance_id, f"spent {spent} of {attempts} attempts on {step_key} ({number})"
         if number > rounds:
             yield "workflow", instance_id, f"began round {number} of {rounds} of {step_key}"
+
+
+def granted_without_audit(conn: Connection) -> Iterator[tuple[str, str, str]]:
+    """A step that has more of something than the audit says it was granted."""
+    granted = _granted(conn)
+    for step_id, instance_id, step_key, number, given in conn.execute(_GRANTED):
+        attempts, rounds, time_ms = orjson.loads(given)
+        for name, has, audited in (
+            ("attempts", attempts, granted["attempts", instance_id, step_key, number]),
+            ("rounds", rounds, granted["rounds", instance_id, step_key, None]),
+            ("time_ms", time_ms, granted["time_ms", instance_id, step_key, None]),
+        ):
+            if has > audited:
+                yield "step", step_id, f"was granted {has} {name}, of which {audited} are in the audit"
+
+
+def _granted(conn: Connection) -> Counter[tuple[str, str, str, int | None]]:
+    """What was granted, by kind, instance and step; attempts also by round."""
+    found: Counter[tuple[str, str, str, int | None]] = Counter()
+    for instance_id, step_key, details in conn.execute(_GRANTS):
+        said = orjson.loads(details)["granted"]
+        found["attempts", instance_id, step_key, said["round"]] += said["attempts"]
+        for name in ("rounds", "time_ms"):
+            found[name, instance_id, step_key, None] += said[name]
+    return found
 
 
 _UNDECIDED: Final = """

@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from orbit_server.verify.budgets import BUDGETS, EFFECTS, beyond_the_definition
+from orbit_server.verify.budgets import BUDGETS, EFFECTS, beyond_the_definition, granted_without_audit
 from orbit_server.verify.finding import Finding, Look, Probe
 from orbit_server.verify.leases import ONE_LEASE, PERMITS
 from orbit_server.verify.moving import MOVING, facts_and_summaries
@@ -41,7 +41,12 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(3, "something acknowledged that is missing, or something half stored", WHOLE),
     Rule(4, "a successor, a consumption or a report that counted twice", ONCE),
     Rule(5, "something finished that changes, or starts", FINAL),
-    Rule(6, "more rounds or attempts than were allowed", BUDGETS, (beyond_the_definition,)),
+    Rule(
+        6,
+        "more rounds or attempts than were allowed",
+        BUDGETS,
+        (beyond_the_definition, granted_without_audit),
+    ),
     Rule(7, "an effect repeated, or denied, without a decision", EFFECTS),
     Rule(8, "something unfinished that waits for nothing", MOVING, (facts_and_summaries,)),
     Rule(9, "a change without its trace, or an event of a revision that never was", TRACED),

@@ -59,6 +59,11 @@ BODIES: dict[str, dict[str, Any]] = {
         "basis": "ACCEPTED_RISK",
         "code": "NO",
     },
+    "/v1/workflows/{workflow_id}/reviews/{step_key}/grant": {
+        "expected_revision": "1",
+        "reason": "r",
+        "attempts": 1,
+    },
     "/v1/waits/{wait_id}/answer": {"body": 1},
     "/v1/bulk": {"action": {"kind": "workflow.pause"}, "reason": "r"},
     "/v1/bulk/{bulk_id}/apply": {},

@@ -9,7 +9,7 @@ from typing import Any
 from orbit_sdk.client._sync.pages import each, parse
 from orbit_sdk.client._sync.transport import SyncTransport
 from orbit_sdk.client.checks import check_same
-from orbit_sdk.client.wire import Call, new_key
+from orbit_sdk.client.wire import Call, new_key, spoken
 from orbit_sdk.protocol.explain import Stuck
 from orbit_sdk.protocol.reviews import ReviewDetail
 from orbit_sdk.protocol.workflows import ReviewItem, ReviewResult
@@ -35,6 +35,38 @@ class SyncReviews:
         path = f"/v1/workflows/{workflow_id}/reviews/{step_key}"
         found = parse(ReviewDetail, self._transport.call(Call("GET", path)))
         check_same(found.workflow_id, workflow_id, "workflow")
+        return found
+
+    def grant(  # noqa: PLR0913  # one keyword per thing a grant may say
+        self,
+        workflow_id: str,
+        step_key: str,
+        *,
+        expected_revision: int,
+        reason: str,
+        attempts: int = 0,
+        rounds: int = 0,
+        time_ms: int = 0,
+        operation_id: str | None = None,
+        dry_run: bool = False,
+        on_behalf_of: str | None = None,
+    ) -> ReviewResult:
+        """Add attempts (of the present round), rounds or time to a step in review, so that it may be run
+        again. Needs workflows:grant.
+        """
+        path = f"/v1/workflows/{workflow_id}/reviews/{step_key}/grant"
+        body = spoken(
+            expected_revision=str(expected_revision),
+            reason=reason,
+            attempts=attempts or None,
+            rounds=rounds or None,
+            time_ms=time_ms or None,
+            dry_run=dry_run or None,
+            on_behalf_of=on_behalf_of,
+        )
+        call = Call("POST", path, body=body, key=operation_id or new_key())
+        found = parse(ReviewResult, self._transport.call(call))
+        check_same(found.id, workflow_id, "workflow")
         return found
 
     def resolve_step(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from orbit_sdk.engine.commands import Verdict
 from orbit_sdk.engine.decision import Decision
+from orbit_sdk.engine.poll import rounds_allowed
 from orbit_sdk.engine.shape import Poll, Spec, Task
 from orbit_sdk.engine.state import Step, StepState
 from orbit_sdk.engine.tasks import attempts_left
@@ -87,7 +88,14 @@ def _budgets(spec: Spec, step: Step) -> dict[str, Json]:
     if isinstance(spec, Task | Poll):
         left["attempts_left"] = max(0, attempts_left(spec.call, step))
     if isinstance(spec, Poll):
-        left["rounds_left"] = max(0, spec.max_rounds - step.round)
+        left["rounds_left"] = max(0, rounds_allowed(spec, step) - step.round)
+    if step.granted is not None:
+        given = step.granted
+        left["granted"] = {
+            "attempts": given.attempts,
+            "rounds": given.rounds,
+            "time_ms": given.time_ms,
+        }
     return left
 
 

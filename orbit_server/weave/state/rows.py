@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import orjson
 
 from orbit_sdk.engine.refs import step_id
-from orbit_sdk.engine.state import ArmState, Instance, InstanceState, ReviewClass, Step, StepState
+from orbit_sdk.engine.state import ArmState, Granted, Instance, InstanceState, ReviewClass, Step, StepState
 from orbit_sdk.values.ids import Id
 from orbit_sdk.values.record import record
 from orbit_server.storage import tables
@@ -73,6 +73,8 @@ class StepRow:
     failure_ref: str | None
     closed_at: int | None
     last: int
+    granted: str | None = None
+    """Attempts, rounds and milliseconds that were granted, as a JSON list."""
 
 
 @record(frozen=True, slots=True)
@@ -225,6 +227,7 @@ def to_step(row: StepRow) -> Step:
         result_ref=row.result_ref,
         failure_ref=row.failure_ref,
         closed_at=row.closed_at,
+        granted=None if row.granted is None else Granted(*orjson.loads(row.granted)),
     )
 
 
@@ -258,7 +261,12 @@ def step_row(step: Step, namespace_id: Id, now: int) -> StepRow:
         failure_ref=step.failure_ref,
         closed_at=step.closed_at,
         last=now,
+        granted=None if step.granted is None else _granted(step.granted),
     )
+
+
+def _granted(given: Granted) -> str:
+    return orjson.dumps([given.attempts, given.rounds, given.time_ms]).decode()
 
 
 def _arms(text: str | None) -> Mapping[str, ArmState] | None:

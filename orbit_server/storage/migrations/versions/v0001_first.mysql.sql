@@ -674,6 +674,7 @@ CREATE TABLE IF NOT EXISTS steps (
     failure_ref VARCHAR(40) CHARACTER SET ascii COLLATE ascii_bin,
     closed_at BIGINT,
     last BIGINT NOT NULL,
+    granted VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
     PRIMARY KEY (id),
     KEY ix_steps_due (due_at, id),
     KEY ix_steps_instance (instance_id, live),

@@ -840,6 +840,7 @@ CREATE TABLE IF NOT EXISTS steps (
     failure_ref TEXT,
     closed_at INTEGER,
     last INTEGER NOT NULL,
+    granted TEXT,
     PRIMARY KEY (id)
 )
  WITHOUT ROWID,
