@@ -19,6 +19,7 @@ from orbit_sdk.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from orbit_sdk.handlers import Handler
+    from orbit_sdk.worker import Worker
 
 __all__ = ["worker"]
 
@@ -50,6 +51,16 @@ def worker(
     grace: Annotated[
         str, typer.Option("--grace", metavar="25s", help="How long a stop waits for what runs.")
     ] = "25s",
+    health_port: Annotated[
+        int | None,
+        typer.Option(
+            "--health-port",
+            min=0,
+            max=65535,
+            help="Answer /healthz, /readyz and /metrics here.",
+            metavar="PORT",
+        ),
+    ] = None,
     log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
     url: Url = None,
     token: Token = None,
@@ -59,10 +70,7 @@ def worker(
 
     Ctrl-C or SIGTERM takes nothing new and lets what runs finish; a second one leaves at once.
     """
-    import asyncio
-
     from orbit_sdk.worker import Worker
-    from orbit_sdk.worker.loops import new_loop
 
     chosen_url, chosen_token = address(url, token)
     handlers = _handlers(targets)
@@ -72,15 +80,26 @@ def worker(
         "name": name or f"{socket.gethostname()}-{os.getpid()}",
         "build": build,
         "grace_ms": duration_ms(grace, "--grace"),
+        "health_port": health_port,
     }
     if queue:
         options["queues"] = tuple(queue)
-    made = Worker(chosen_url, chosen_token, handlers, **options)
+    _work(Worker(chosen_url, chosen_token, handlers, **options), [one.key for one in handlers], json=json)
+
+
+def _work(made: Worker, names: list[str], *, json: bool) -> None:
+    """Until it has left."""
+    import asyncio
+
+    from orbit_sdk.worker.loops import new_loop
+
     out = Output(json=json)
     if json:
-        out.event({"worker": made.settings.name, "handlers": [one.key for one in handlers]})
+        out.event({"worker": made.settings.name, "handlers": names})
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(made.run())
+        report = runner.run(made.run())
+    if json:
+        out.event({"left": report.json()})
 
 
 def _handlers(targets: list[str]) -> list[Handler[..., Any]]:

@@ -13,6 +13,7 @@ from orbit_sdk.cli.control import OperationId, Reason
 from orbit_sdk.cli.output import Json, Output
 from orbit_sdk.cli.shapes import items, moment, wire
 from orbit_sdk.cli.worker import worker as run
+from orbit_sdk.protocol.platform import WorkerSession
 
 __all__ = ["worker"]
 
@@ -50,11 +51,17 @@ def worker_list(
             ", ".join(one.queues),
             len(one.handlers),
             moment(one.connected_at),
-            "connected" if one.closed_at is None else f"left {moment(one.closed_at)}",
+            _state(one),
         )
         for one in found
     ]
     out.table(("WORKER", "BUILD", "QUEUES", "HANDLERS", "SINCE", "STATE"), rows, "no worker is connected")
+
+
+def _state(session: WorkerSession) -> str:
+    if session.closed_at is not None:
+        return f"left {moment(session.closed_at)}"
+    return f"connected, {session.stuck} stuck" if session.stuck else "connected"
 
 
 @command('orbit worker block 2026-11-30.3 --reason "loses receipts"')

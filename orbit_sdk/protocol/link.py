@@ -200,7 +200,7 @@ class Link:
                 self.credit.close()
                 return (Leaving(message.reason),)
             case wire.Beat():
-                return (Write(message),)
+                return (Write(message), Deliver(message))
             case _:
                 pass
         return (Deliver(message),)

@@ -84,6 +84,8 @@ class WorkerSession(Answer):
     closed_at: Instant | None = None
     blocked: bool = False
     """Its build gets no work."""
+    stuck: int = 0
+    """How many of its handlers go on although their attempts are over."""
 
 
 class Healthy(Answer):

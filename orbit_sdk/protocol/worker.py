@@ -352,10 +352,14 @@ class Cancel(Message):
 
 
 class Beat(Message):
-    """A sign of life; the server answers with the same number. Says nothing about leases."""
+    """A sign of life; the server answers with the same number. Says nothing about leases.
+
+    `stuck`: how many handlers of the worker go on although their attempts are over.
+    """
 
     type: Literal["beat"] = "beat"
     number: Number
+    stuck: Number = 0
 
 
 class Drain(Message):

@@ -30,6 +30,7 @@ from orbit_sdk.protocol.worker import Message
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.names import handler_key
 from orbit_sdk.worker.events import Ended, Event, MarkAsked, Progressed
+from orbit_sdk.worker.report import Figures, LeftBehind
 from orbit_sdk.worker.runner import Runner
 from orbit_sdk.worker.settings import WorkerSettings
 
@@ -65,6 +66,11 @@ class Desk:
         self._progress_every_ms = min(
             settings.progress_every_ms, *(ms // 5 for ms in self._patience.values()), 60_000
         )
+        self.figures = Figures()
+        self.stuck: dict[str, wire.OfferItem] = {}
+        """Attempts that are over and whose handlers go on."""
+        self._stopped: dict[str, tuple[int, wire.OfferItem]] = {}
+        self._replaced: set[str] = set()
         self._renew_due_ms = self._beat_due_ms = self._progress_due_ms = 0
 
     # --- connections ---
@@ -102,6 +108,10 @@ class Desk:
         match event:
             case Ended(attempt_id, result):
                 self._busy.discard(attempt_id)
+                if self._stopped.pop(attempt_id, None) is not None:
+                    self._is_back(attempt_id)
+                elif result is not None:
+                    self.figures.outcomes[result.outcome] += 1
                 self._marks.pop(attempt_id, None)
                 self._progress.pop(attempt_id, None)
                 if result is None or not self.held.finish(result):
@@ -122,8 +132,47 @@ class Desk:
         self._act(self.link.receive_frame(data, at_ms), at_ms)
 
     def expire(self, at_ms: int) -> None:
-        """Stop what has lost its lease by our own clock, connected or not."""
+        """Stop what has lost its lease by our own clock, connected or not; give up what does not stop."""
         self._act(self.link.expire(at_ms), at_ms)
+        for attempt_id, (since_ms, offer) in self._stopped.items():
+            if attempt_id not in self.stuck and at_ms - since_ms >= self._settings.stuck_after_ms:
+                self._give_up(attempt_id, offer)
+
+    def _give_up(self, attempt_id: str, offer: wire.OfferItem) -> None:
+        self.stuck[attempt_id] = offer
+        room = len(self._replaced) < self._settings.replaced_max
+        freed = room and self._runner.replace(attempt_id)
+        if freed:
+            self._replaced.add(attempt_id)
+            self._busy.discard(attempt_id)
+            self.figures.replaced += 1
+        what = "its thread is given up and replaced" if freed else "its slot cannot be given to another"
+        name = handler_key(offer.handler, offer.handler_version)
+        _LOG.error("%s of task %s goes on although its attempt is over; %s", name, offer.task_id, what)
+
+    def _is_back(self, attempt_id: str) -> None:
+        """A handler whose attempt was over has come to its end."""
+        self._replaced.discard(attempt_id)
+        if (offer := self.stuck.pop(attempt_id, None)) is not None:
+            _LOG.warning("%s of task %s has come to its end after all", offer.handler, offer.task_id)
+
+    @property
+    def busy(self) -> int:
+        """Slots that are taken."""
+        return len(self._busy)
+
+    def left(self) -> tuple[LeftBehind, ...]:
+        """What is not at its end now."""
+        found = [
+            (held.offer, "UNSETTLED" if held.result else "RUNNING") for held in self.held if not held.lost
+        ]
+        found += [(offer, "STUCK") for _, offer in self._stopped.values()]
+        return tuple(
+            LeftBehind(
+                offer.task_id, offer.attempt_id, handler_key(offer.handler, offer.handler_version), how
+            )
+            for offer, how in found
+        )
 
     def _act(self, actions: Iterable[Action], at_ms: int) -> None:
         for action in actions:
@@ -143,13 +192,17 @@ class Desk:
                     self._out.append(action.fault.error())
                     self.close = action
                 case _:
-                    self._about_attempt(action)
+                    self._about_attempt(action, at_ms)
 
-    def _about_attempt(self, action: Action) -> None:
+    def _about_attempt(self, action: Action, at_ms: int) -> None:
         match action:
             case Stop(attempt_id, reason):
                 _LOG.warning("attempt %s stops: %s", attempt_id, reason)
                 self._marks.pop(attempt_id, None)
+                self.figures.lost += 1
+                held = self.held.get(attempt_id)
+                if held is not None and attempt_id in self._busy:
+                    self._stopped[attempt_id] = (at_ms, held.offer)
                 self._runner.stop(attempt_id, reason)
             case CancelAsked(attempt_id):
                 self._runner.ask_cancel(attempt_id)
@@ -165,6 +218,7 @@ class Desk:
 
     def _opened(self, welcome: wire.Welcome, at_ms: int) -> None:
         self.welcome = welcome
+        self.figures.sessions += 1
         for refused in welcome.refused:
             _LOG.error("the server refused %s %s: %s", refused.kind.lower(), refused.name, refused.reason)
         self._renew_due_ms = at_ms + welcome.lease_ms // 3
@@ -224,7 +278,7 @@ class Desk:
             messages += self.link.renewals(at_ms)
         if at_ms >= self._beat_due_ms:
             self._beat_due_ms = at_ms + self.welcome.heartbeat_ms
-            messages.append(wire.Beat(number=self.link.next_number(at_ms)))
+            messages.append(wire.Beat(number=self.link.next_number(at_ms), stuck=len(self.stuck)))
         messages += self._progress_frames(at_ms)
         return messages
 

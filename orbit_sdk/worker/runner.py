@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -34,7 +35,7 @@ _LOG = logging.getLogger("orbit.worker")
 class _Running:
     """One attempt that has a slot."""
 
-    __slots__ = ("context", "function", "handler", "offer", "task")
+    __slots__ = ("context", "function", "handler", "offer", "replaced", "task")
 
     def __init__(
         self, offer: OfferItem, handler: AnyHandler, function: Callable[..., Any], context: RunContext
@@ -44,6 +45,7 @@ class _Running:
         self.function = function
         self.context = context
         self.task: asyncio.Task[None] | None = None
+        self.replaced = False
 
 
 class Runner:
@@ -65,6 +67,7 @@ class Runner:
         self._running: dict[str, _Running] = {}
         self._to_launch: deque[_Running] = deque()
         self._launching = False
+        self._replacing = threading.Lock()
 
     # --- on the uplink's thread ---
 
@@ -100,6 +103,20 @@ class Runner:
         task = running.task
         if task is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(task.cancel, reason)
+
+    def replace(self, attempt_id: str) -> bool:
+        """Give its thread up for lost, so that another takes the slot. False: it is no thread's, or is over.
+
+        A coroutine that goes on after its cancellation keeps its slot: whatever it blocks, it would block
+        for the next one, too.
+        """
+        with self._replacing:
+            running = self._running.get(attempt_id)
+            if running is None or inspect.iscoroutinefunction(running.function):
+                return False
+            running.replaced = True
+            self._crew.replace_one()
+            return True
 
     def ask_cancel(self, attempt_id: str) -> None:
         """Somebody asked it to stop; the handler looks at `ctx.cancelled` when it can."""
@@ -167,7 +184,10 @@ class Runner:
         self._end(running, result)
 
     def _end(self, running: _Running, result: ResultItem | None) -> None:
-        self._running.pop(running.offer.attempt_id, None)
+        with self._replacing:
+            self._running.pop(running.offer.attempt_id, None)
+            if running.replaced:
+                self._crew.restore()
         self._ended(running.offer.attempt_id, result)
 
 

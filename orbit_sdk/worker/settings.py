@@ -21,7 +21,10 @@ class WorkerSettings:
 
     `token` may be a function, asked before each connection, so that a rotated one is picked up. `queues`:
     what to take work from. `slots` is how many attempts run at once, in threads and coroutines together.
-    `grace_ms` is how long a stop waits for what runs.
+    `grace_ms` is how long a stop waits for what runs. `health_port`: where `/healthz`, `/readyz` and
+    `/metrics` are answered, on every address (0: any free port); without it nothing listens. A thread that
+    goes on for `stuck_after_ms` after its attempt is over is given up for lost and replaced, at most
+    `stuck_max` at a time (default: as many as there are slots).
     """
 
     url: str
@@ -36,13 +39,28 @@ class WorkerSettings:
     backoff_max_ms: int = 15_000
     resend_ms: int = 10_000
     progress_every_ms: int = 1_000
+    health_port: int | None = None
+    health_host: str | None = None
+    stuck_after_ms: int = 5_000
+    stuck_max: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.slots <= SLOTS_MAX:
             raise InvalidArgument.at("slots", f"is {self.slots}; it must be from 1 to {SLOTS_MAX}")
         if self.grace_ms < 0:
             raise InvalidArgument.at("grace_ms", "is negative")
+        if self.health_port is not None and not 0 <= self.health_port <= 65_535:
+            raise InvalidArgument.at("health_port", f"is {self.health_port}; it must be from 0 to 65535")
+        if self.stuck_after_ms < 0 or (self.stuck_max is not None and self.stuck_max < 0):
+            raise InvalidArgument.at(
+                "stuck_after_ms" if self.stuck_after_ms < 0 else "stuck_max", "is negative"
+            )
         socket_url(self.url)
+
+    @property
+    def replaced_max(self) -> int:
+        """How many threads may be given up for lost at a time."""
+        return self.slots if self.stuck_max is None else self.stuck_max
 
     @property
     def current_token(self) -> str:

@@ -20,6 +20,7 @@ from orbit_sdk.worker.backoff import Backoff
 from orbit_sdk.worker.clock import monotonic_ms
 from orbit_sdk.worker.desk import Desk
 from orbit_sdk.worker.events import DrainAsked, Event, HaltAsked
+from orbit_sdk.worker.health import Health, serve_health
 from orbit_sdk.worker.loops import new_loop
 from orbit_sdk.worker.settings import WorkerSettings
 from orbit_sdk.worker.socket import Disconnected, Rejected, Socket, open_socket
@@ -41,12 +42,15 @@ class Uplink:
         desk: Desk,
         backoff: Backoff,
         ended: Callable[[BaseException | None], None],
+        health: Callable[[], Health] | None = None,
     ) -> None:
         self._settings = settings
         self._hello = hello
         self._desk = desk
         self._backoff = backoff
         self._ended = ended
+        self._health = health
+        self.health_port: int | None = None
         self._inbox: deque[Event] = deque()
         self._taking = False
         self._loop = new_loop()
@@ -101,6 +105,19 @@ class Uplink:
         self._wake.set()
 
     async def _run(self) -> None:
+        port = self._settings.health_port
+        if port is None or self._health is None:
+            await self._work()
+            return
+        server = await serve_health(self._health, self._settings.health_host, port)
+        self.health_port = server.sockets[0].getsockname()[1]
+        _LOG.info("health is told on port %d", self.health_port)
+        try:
+            await self._work()
+        finally:
+            server.close()
+
+    async def _work(self) -> None:
         work = asyncio.ensure_future(self._keep_connected())
         keeper = asyncio.ensure_future(self._keep_time())
         left = asyncio.ensure_future(self._left.wait())
@@ -121,8 +138,9 @@ class Uplink:
             shortest = min(self._desk.held.lease_ms, welcome.heartbeat_ms if welcome else 30_000)
             await asyncio.sleep(max(_TICK_MS_MIN, min(_TICK_MS_MAX, shortest // 30)) / 1000)
             at_ms = monotonic_ms()
+            stuck = len(self._desk.stuck)
             self._desk.expire(at_ms)
-            if self._desk.due(at_ms):
+            if self._desk.due(at_ms) or len(self._desk.stuck) != stuck:
                 self._wake.set()
             if self._desk.draining and self._grace_over(at_ms):
                 return

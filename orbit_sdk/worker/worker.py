@@ -31,6 +31,8 @@ from orbit_sdk.worker.clock import monotonic_ms
 from orbit_sdk.worker.context import Wires
 from orbit_sdk.worker.desk import Desk
 from orbit_sdk.worker.events import DrainAsked, Ended, HaltAsked, MarkAsked, Progressed
+from orbit_sdk.worker.health import Health
+from orbit_sdk.worker.report import Figures, WorkerReport
 from orbit_sdk.worker.runner import Runner
 from orbit_sdk.worker.settings import WorkerSettings
 from orbit_sdk.worker.uplink import Uplink
@@ -98,8 +100,46 @@ class Worker:
         """Whether `stop` was called."""
         return self._draining
 
-    async def run(self, *, signals: bool = True) -> None:
-        """Work until stopped. Raises Unauthenticated or PermissionDenied when the server will never take us.
+    @property
+    def health(self) -> Health:
+        """How it is at this moment; what the health port tells."""
+        desk, settings = self._desk, self.settings
+        figures = Figures() if desk is None else desk.figures
+        return Health(
+            connected=self.connected,
+            draining=self._draining,
+            slots=settings.slots,
+            busy=0 if desk is None else desk.busy,
+            stuck=0 if desk is None else len(desk.stuck),
+            stuck_max=settings.replaced_max,
+            lost=figures.lost,
+            replaced=figures.replaced,
+            sessions=figures.sessions,
+            outcomes=tuple(sorted(figures.outcomes.items())),
+        )
+
+    @property
+    def health_port(self) -> int | None:
+        """Where health is told, once it is."""
+        return None if self._uplink is None else self._uplink.health_port
+
+    def _report(self) -> WorkerReport:
+        assert self._desk is not None
+        figures = self._desk.figures
+        return WorkerReport(
+            worker=self.settings.name,
+            build=self.settings.build,
+            sessions=figures.sessions,
+            outcomes=dict(figures.outcomes),
+            lost=figures.lost,
+            replaced=figures.replaced,
+            left=self._desk.left(),
+        )
+
+    async def run(self, *, signals: bool = True) -> WorkerReport:
+        """Work until stopped; says what was done and what is left behind.
+
+        Raises Unauthenticated or PermissionDenied when the server will never take us.
 
         `signals`: drain at SIGTERM and SIGINT (only in the main thread).
         """
@@ -115,7 +155,7 @@ class Worker:
         backoff = Backoff(
             self.settings.backoff_ms, self.settings.backoff_max_ms, random.SystemRandom().random
         )
-        self._uplink = Uplink(self.settings, self.hello, self._desk, backoff, ended)
+        self._uplink = Uplink(self.settings, self.hello, self._desk, backoff, ended, lambda: self.health)
         names = ", ".join(self._registry)
         _LOG.info("worker %s serves %s on %s", self.settings.name, names, ", ".join(self.settings.queues))
         with _signals(self) if signals else _no_signals():
@@ -127,8 +167,12 @@ class Worker:
             finally:
                 self._uplink.post(HaltAsked())
                 self._uplink.join(5)
+                report = self._report()
                 runner.close()
+                for line in report.lines():
+                    _LOG.log(logging.INFO if report.clean else logging.WARNING, "%s", line)
                 _LOG.info("worker %s has left", self.settings.name)
+        return report
 
     def stop(self) -> None:
         """Drain: take nothing new, wait up to the grace time for what runs, then leave. From any thread."""

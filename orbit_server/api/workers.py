@@ -65,6 +65,7 @@ def _view(row: Any, blocked: bool) -> dict[str, Any]:
         "connected_at": to_rfc3339(row.connected_at),
         "seen_at": to_rfc3339(row.seen_at),
         "blocked": blocked,
+        "stuck": row.stuck,
     }
     if row.build is not None:
         view["build"] = row.build

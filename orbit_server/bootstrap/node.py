@@ -344,6 +344,7 @@ describe(
         ("orbit_loop_moved_total", "counter", "Rows that a loop moved."),
         ("orbit_loop_failed_total", "counter", "Rows that a loop could not move."),
         ("orbit_worker_sessions", "gauge", "Workers connected to this node."),
+        ("orbit_worker_stuck_handlers", "gauge", "Handlers that go on although their attempts are over."),
         *FAMILIES,
         *PURGE_FAMILIES,
     )
@@ -356,3 +357,4 @@ def _figures(loops: Runners, gateway: Gateway) -> Iterable[Sample]:
         for name in ("runs", "errors", "moved", "failed"):
             yield f"orbit_loop_{name}_total", labels, getattr(runner.figures, name)
     yield "orbit_worker_sessions", {}, len(gateway.sessions)
+    yield "orbit_worker_stuck_handlers", {}, sum(one.stuck for one in tuple(gateway.sessions.values()))

@@ -19,6 +19,7 @@ from orbit_server.gateway.rows import (
     close_session,
     close_stale,
     open_attempts,
+    tell_stuck,
     touch_sessions,
 )
 from orbit_server.gateway.session import Session
@@ -124,6 +125,7 @@ class Gateway:
         offered = {key: one.offered() for key, one in live.items()}
         found = await self.parts.database.read(lambda conn: open_attempts(conn, list(live)))
         returned = await self._give_back(found)
+        await self._tell_stuck(live)
         self._pass_on(live, offered, found)
         await self._look_after(live)
         return returned
@@ -167,6 +169,20 @@ class Gateway:
         session = self.sessions.get(hint.session_id)
         if session is not None:
             session.withdraw([hint.attempt_id])
+
+    async def _tell_stuck(self, live: dict[Id, Session]) -> None:
+        """Write down what has changed about handlers that do not stop."""
+        changed = {key: one.stuck for key, one in live.items() if one.stuck != one.stuck_told}
+        if not changed:
+            return
+
+        def write(conn: Connection) -> None:
+            for key, stuck in changed.items():
+                tell_stuck(conn, key, stuck)
+
+        await self.parts.database.write(write)
+        for key, stuck in changed.items():
+            live[key].stuck_told = stuck
 
     async def _look_after(self, live: dict[Id, Session]) -> None:
         """Now and then: say that the sessions live, and whether their credentials still are good."""

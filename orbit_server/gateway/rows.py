@@ -68,8 +68,14 @@ def write_session(conn: Connection, row: SessionRow, now: int) -> None:
             connected_at=now,
             seen_at=now,
             closed_at=None,
+            stuck=0,
         )
     )
+
+
+def tell_stuck(conn: Connection, session_id: Id, stuck: int) -> None:
+    """Say how many handlers of the worker go on although their attempts are over."""
+    conn.execute(update(sessions).where(sessions.c.id == session_id).values(stuck=stuck))
 
 
 def close_session(conn: Connection, session_id: Id, now: int) -> None:

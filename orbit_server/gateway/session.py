@@ -41,6 +41,8 @@ class Session:
         self.principal = principal
         self.link = Link(Role.SERVER)
         self.known: dict[Id, KnownAttempt] = {}
+        self.stuck = self.stuck_told = 0
+        """Handlers of the worker that go on although their attempts are over; and what the row says."""
         self.given_back: set[Id] = set()
         """Attempts that were handed back before a push of them came: such a push is dropped."""
         self._parts = parts
@@ -237,6 +239,8 @@ class Session:
             await self._greet(message)
         elif isinstance(message, wire.Ready):
             self._announce(message)
+        elif isinstance(message, wire.Beat):
+            self.stuck = message.stuck
         elif self._work is not None:
             await self._room_for_frames.acquire()
             self._spawn(self._serve(self._work, message))

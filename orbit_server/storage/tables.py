@@ -499,6 +499,7 @@ sessions = _table(
     instant("connected_at"),
     instant("seen_at"),
     instant("closed_at", null=True),
+    number("stuck"),
     Index("ix_sessions_namespace", "namespace_id", "id"),
     Index("ix_sessions_open", "closed_at", "seen_at"),
 )

@@ -42,6 +42,7 @@ class WorkerProcess:
     channel: str
     module: str = "tests.crash.flows"
     queues: tuple[str, ...] = ()
+    grace_ms: int = 1_000
     _process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -69,7 +70,7 @@ class WorkerProcess:
                     *self.queues,
                 ],
                 cwd=ROOT,
-                env={**os.environ, "CHANNEL": self.channel},
+                env={**os.environ, "CHANNEL": self.channel, "GRACE_MS": str(self.grace_ms)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

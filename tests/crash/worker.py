@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import os
 import sys
 from typing import Any
 
@@ -16,9 +17,8 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     handlers = importlib.import_module(module)
     more: dict[str, Any] = {"queues": tuple(queues)} if queues else {}
-    worker = Worker(
-        url, token, handlers, name=name, slots=32, backoff_ms=100, backoff_max_ms=500, grace_ms=1000, **more
-    )
+    more["grace_ms"] = int(os.environ.get("GRACE_MS", "1000"))
+    worker = Worker(url, token, handlers, name=name, slots=32, backoff_ms=100, backoff_max_ms=500, **more)
     asyncio.run(worker.run())
 
 

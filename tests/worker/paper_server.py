@@ -39,6 +39,7 @@ class PaperSession:
         self.link = Link(Role.SERVER)
         self.hello: wire.Hello | None = None
         self.frames: list[Any] = []
+        self.beats: list[wire.Beat] = []
         self.changed = asyncio.Condition()
         self.closed = asyncio.Event()
 
@@ -99,6 +100,8 @@ class PaperSession:
 
     async def _act(self, action: Any) -> None:
         if isinstance(action, Write):
+            if isinstance(action.message, wire.Beat):
+                self.beats.append(action.message)
             await self.socket.send(encode(action.message))
         elif isinstance(action, Close):
             await self.socket.close(action.code, action.fault.message[:100])

@@ -374,6 +374,16 @@ async def test_an_unknown_type_is_answered_with_a_reason(house: Served) -> None:
         await worker.hear(wire.Beat)
 
 
+async def test_handlers_that_do_not_stop_are_shown_with_their_worker(quick: Served) -> None:
+    async with quick.connected() as worker:
+        await worker.greet()
+        for number, stuck in ((1, 2), (2, 0)):
+            await worker.say(wire.Beat(number=number, stuck=stuck))
+            await worker.hear(wire.Beat)
+            await quick.gateway.sweep()
+            assert [row.stuck for row in await session_rows(quick)] == [stuck]
+
+
 async def test_a_slow_reader_is_cut_off_and_its_offers_return(quick: Served) -> None:
     async with quick.connected(buffer=4_096) as worker:
         await worker.greet()

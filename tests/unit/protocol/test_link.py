@@ -177,7 +177,8 @@ def test_a_message_of_the_wrong_direction_is_refused() -> None:
 
 
 def test_a_beat_is_answered_with_its_number() -> None:
-    assert server().receive(wire.Beat(number=9), 0) == (Write(wire.Beat(number=9)),)
+    beat = wire.Beat(number=9)
+    assert server().receive(beat, 0) == (Write(beat), Deliver(beat))
     assert client().receive(wire.Beat(number=9), 0) == ()
 
 

@@ -604,6 +604,7 @@ CREATE TABLE IF NOT EXISTS sessions (
     connected_at BIGINT NOT NULL,
     seen_at BIGINT NOT NULL,
     closed_at BIGINT,
+    stuck BIGINT NOT NULL,
     PRIMARY KEY (id),
     KEY ix_sessions_namespace (namespace_id, id),
     KEY ix_sessions_open (closed_at, seen_at)

@@ -757,6 +757,7 @@ CREATE TABLE IF NOT EXISTS sessions (
     connected_at INTEGER NOT NULL,
     seen_at INTEGER NOT NULL,
     closed_at INTEGER,
+    stuck INTEGER NOT NULL,
     PRIMARY KEY (id)
 )
  WITHOUT ROWID,
