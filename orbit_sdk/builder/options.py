@@ -18,8 +18,8 @@ _NAME = re.compile(r"'(\w+)'")
 
 
 def option_problem(error: BaseException) -> tuple[str, str] | None:
-    """What was found and what to write: the author's line gave one of Orbit's words a keyword that it does not
-    have, or not one that it needs. None for everything else.
+    """What was found and what to write when the author's line gave one of Orbit's words a keyword that is not
+    there, or left out one that it needs. None for everything else.
     """
     if not isinstance(error, TypeError):
         return None
