@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from orbit_sdk.cli.findings import Finding, relative
+from orbit_sdk.cli.findings import Finding
+from orbit_sdk.cli.rendering import relative
 
 __all__ = ["github_lines"]
 

@@ -7,7 +7,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from orbit_sdk.cli.findings import Finding, Spot, relative
+from orbit_sdk.cli.findings import Finding, Spot
+from orbit_sdk.cli.rendering import relative
 
 __all__ = ["sarif"]
 

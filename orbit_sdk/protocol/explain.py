@@ -48,3 +48,25 @@ class Stuck(Answer):
 
     items: list[StuckGroup]
     more: bool = False
+
+
+class StuckTaskGroup(Answer):
+    """So many tasks of one handler version on one queue do not move. `reason`: the error code of those in
+    review; UNCLAIMED (nobody takes them) or KEY_FULL (their concurrency key has no room) of those READY.
+    """
+
+    queue: str
+    handler: str
+    handler_version: int
+    state: str
+    review_class: str | None = None
+    reason: str | None = None
+    count: Counter
+    since: Instant
+
+
+class StuckTasks(Answer):
+    """The largest groups first; `more`: there are groups that are not shown."""
+
+    items: list[StuckTaskGroup]
+    more: bool = False

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection
 
 from orbit_sdk.errors import NotFound
-from orbit_sdk.protocol.explain import Stuck, WorkflowWhy
+from orbit_sdk.protocol.explain import Stuck, StuckTasks, WorkflowWhy
 from orbit_sdk.values.instants import to_rfc3339
 from orbit_server.api.call import Call
-from orbit_server.api.query import LIMIT, LIMIT_MAX, name_filter
+from orbit_server.api.query import LIMIT, LIMIT_MAX, name_filter, queue_filter, whole
 from orbit_server.api.routes import Route
 from orbit_server.api.workflows import compiled_of, present
+from orbit_server.pulse.tasks.stuck import stuck_tasks
 from orbit_server.weave.instances import queries
 from orbit_server.weave.instances.queries import StepFacts
 from orbit_server.weave.instances.why import Reason, reasons_of
 from orbit_server.weave.reviews import queries as reviews
 from orbit_server.weave.state.rows import InstanceRow
+
+_READY_S: Final = 300
+"""A task that has been READY for so many seconds is stuck."""
 
 
 async def _why(call: Call) -> Any:
@@ -70,7 +74,44 @@ async def _stuck(call: Call) -> Any:
     return {"items": items, "more": len(found) > limit}
 
 
+async def _stuck_tasks(call: Call) -> Any:
+    limit: int = call.query.get("limit", LIMIT_MAX)
+    before = await call.server.database.now() - call.query.get("ready_s", _READY_S) * 1_000_000
+    found = await call.server.database.read(
+        lambda conn: stuck_tasks(conn, call.namespace_id, call.query.get("queue"), before, limit + 1)
+    )
+    items = [
+        present(
+            {
+                "queue": group.queue,
+                "handler": group.handler,
+                "handler_version": group.handler_version,
+                "state": group.state,
+                "review_class": group.review_class,
+                "reason": group.reason,
+                "count": str(group.count),
+                "since": to_rfc3339(group.since),
+            }
+        )
+        for group in found[:limit]
+    ]
+    return {"items": items, "more": len(found) > limit}
+
+
 ROUTES = (
+    Route(
+        "GET",
+        "/v1/tasks/stuck",
+        "tasks:read",
+        StuckTasks,
+        _stuck_tasks,
+        "Count the tasks that do not move by queue, handler, state and reason, the largest groups first",
+        query=(
+            LIMIT,
+            queue_filter("queue", "Only tasks of this queue."),
+            whole("ready_s", 0, 86_400, f"READY for longer than this is stuck, {_READY_S} by default."),
+        ),
+    ),
     Route(
         "GET",
         "/v1/reviews/stuck",

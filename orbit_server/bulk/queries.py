@@ -10,9 +10,9 @@ from orbit_sdk.values.ids import Id
 from orbit_server.bulk.lifecycle import BulkState, ItemState
 from orbit_server.bulk.records import BulkRow, ItemRow, SpecRow
 from orbit_server.bulk.rows import BULKS, ITEMS, SPECS
-from orbit_server.storage.tables import bulk_items, bulk_restarts, bulk_specs, bulks
+from orbit_server.storage.tables import bulk_items, bulks
 
-__all__ = ["due", "get", "items", "next_due", "open_bulks", "page", "pending", "purge", "spec"]
+__all__ = ["due", "get", "items", "next_due", "open_bulks", "page", "pending", "spec"]
 
 _B, _I = bulks.c, bulk_items.c
 _BULK = [_B[name] for name in BULKS.columns]
@@ -94,16 +94,3 @@ def open_bulks(conn: Connection, namespace_id: Id) -> int:
     """How many bulks of a namespace have not ended."""
     query = select(func.count()).where(_B.namespace_id == namespace_id, _B.ended_at.is_(None))
     return int(conn.execute(query).scalar_one())
-
-
-def purge(conn: Connection, bulk_id: Id, limit: int) -> int:
-    """Delete a bite of a bulk that is being purged, its row last. Answers how many items went."""
-    found = select(_I.id).where(_I.bulk_id == bulk_id).order_by(_I.number).limit(limit)
-    ids = [row_id for (row_id,) in conn.execute(found)]
-    if ids:
-        conn.execute(bulk_items.delete().where(_I.id.in_(ids)))
-        return len(ids)
-    conn.execute(bulk_restarts.delete().where(bulk_restarts.c.bulk_id == bulk_id))
-    conn.execute(bulk_specs.delete().where(bulk_specs.c.id == bulk_id))
-    conn.execute(bulks.delete().where(_B.id == bulk_id, _B.state == BulkState.PURGING.value))
-    return 0

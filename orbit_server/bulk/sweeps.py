@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 import orjson
+from sqlalchemy import Connection
 
 from orbit_sdk.errors import Code, OrbitError
 from orbit_sdk.values.ids import Id, IdSeed
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 _BULKS: Final = 20
 _PLAN_BITE: Final = 100
 _APPLY_BITE: Final = 50
-_PURGE_BITE: Final = 500
+Purge = Callable[[Connection, Id, int], int]
 _LATER: Final = frozenset({Code.UNAVAILABLE})
 
 
@@ -58,13 +58,14 @@ class _Work:
     database: Database
     weave: Weave
     new_seed: Callable[[], IdSeed]
+    purge: Purge
 
 
 async def sweep_bulks(
-    database: Database, weave: Weave, new_seed: Callable[[], IdSeed], at: int
+    database: Database, weave: Weave, new_seed: Callable[[], IdSeed], purge: Purge, at: int
 ) -> SweepReport:
-    """One bite for every bulk that is due."""
-    work = _Work(database, weave, new_seed)
+    """One bite for every bulk that is due. `purge` takes away a bite of one that is being purged."""
+    work = _Work(database, weave, new_seed, purge)
     found = await database.read(lambda conn: queries.due(conn, at, _BULKS))
     moved = failed = 0
     for row in found:
@@ -82,8 +83,7 @@ async def _carry_on(work: _Work, row: BulkRow, at: int) -> int:
     if row.state is BulkState.APPLYING:
         return await _apply(work, row)
     if row.state is BulkState.PURGING:
-        await work.database.write(partial(queries.purge, bulk_id=row.id, limit=_PURGE_BITE), lane=row.id)
-        return 1
+        return await work.database.write(lambda conn: work.purge(conn, row.id, at), lane=row.id)
     if row.state is BulkState.PLANNING and row.expires_at > at:
         return await _plan(work, row)
     return int(await send(work.database, work.weave, EndBulk(row.id), background=True))

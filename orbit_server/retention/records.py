@@ -13,6 +13,7 @@ from orbit_server.retention.rows import in_parts, remove
 from orbit_server.storage.places import Place, beyond
 from orbit_server.storage.tables import (
     audit,
+    bulks,
     events,
     fair_flows,
     idempotency,
@@ -120,6 +121,7 @@ def take_trail(conn: Connection, namespace_id: Id, before: int, after: Place | N
 _STAY: Final = frozenset({"definition"})
 """Definitions stay, and so does who published and retired them."""
 _SUBJECTS: Final[dict[str, tuple[Column[str], ...]]] = {
+    "bulk": (bulks.c.id,),
     "task": (tasks.c.id,),
     "workflow": (instances.c.id, purges.c.id),
     "workflow_step": (steps.c.id,),

@@ -20,6 +20,7 @@ WHOLE: Final = (
           AND NOT EXISTS (SELECT 1 FROM credentials c WHERE c.id = k.subject_id)
           AND NOT EXISTS (SELECT 1 FROM schedules h WHERE h.id = k.subject_id)
           AND NOT EXISTS (SELECT 1 FROM schedule_fires f WHERE f.id = k.subject_id)
+          AND NOT EXISTS (SELECT 1 FROM bulks b WHERE b.id = k.subject_id)
         """,
     ),
     Probe(
@@ -102,6 +103,26 @@ WHOLE: Final = (
 )
 
 TRACED: Final = (
+    Probe(
+        "bulk",
+        "counts {0} items applied, skipped and failed, and has {1}",
+        """
+        SELECT * FROM (
+          SELECT b.id, b.applied + b.skipped + b.failed AS counted, (
+            SELECT COUNT(*) FROM bulk_items i WHERE i.bulk_id = b.id AND i.allowed = 1
+              AND i.state <> 'PENDING') AS settled
+          FROM bulks b WHERE b.state <> 'PURGING') AS sums
+        WHERE counted <> settled
+        """,
+    ),
+    Probe(
+        "bulk",
+        "was applied and nobody is on record for it",
+        """
+        SELECT b.id FROM bulks b WHERE b.started_at IS NOT NULL AND NOT EXISTS (
+          SELECT 1 FROM audit a WHERE a.subject_id = b.id AND a.action = 'bulk.apply')
+        """,
+    ),
     Probe(
         "workflow",
         "was controlled {0} times but audited {1} times",

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from orbit_server.platform.permissions import PERMISSIONS
-from tests.api.flows import ASKING, TASK, publish, start, submit
+from tests.api.flows import ASKING, TASK, pages, publish, start, submit
 from tests.api.test_reviews import LATE
-from tests.server import EVERYTHING, Api, Reply, until
+from tests.server import EVERYTHING, Api, Reply, node, until
 
 FAILED = {"kind": "workflow.review", "verdict": "FAILED", "code": "GONE", "basis": "ACCEPTED_RISK"}
 PAUSE = {"kind": "workflow.pause"}
@@ -304,3 +304,44 @@ async def test_a_plan_is_no_longer_than_was_said_and_tells_that_there_is_more(ed
     bulk_id = await plan(edge, {"kind": "task.cancel"}, most=2)
     shown = (await edge.get(f"/v1/bulk/{bulk_id}")).data
     assert (shown["items"], shown["truncated"]) == ("2", True)
+
+
+async def change(api: Api, statement: str) -> None:
+    """As if time had passed."""
+    await api.parts.server.database.write(lambda conn: conn.exec_driver_sql(statement))
+
+
+async def test_a_server_goes_on_with_the_plan_that_another_began(migrated_url: str) -> None:
+    async with node(migrated_url) as first:
+        batch = [{**TASK, "idempotency_key": f"k{n}"} for n in range(230)]
+        assert (await first.post("/v1/tasks/batch", {"items": batch}, key=None)).status == 200
+        made = await first.post("/v1/bulk", {"action": {"kind": "task.cancel"}, "reason": "r"})
+    async with node(migrated_url) as second:
+        bulk_id = made.data["id"]
+        shown = await reaches(second, bulk_id, "PLANNED")
+        assert (shown["items"], shown["allowed"], shown["truncated"]) == ("230", "230", False)
+        found = await pages(second, f"/v1/bulk/{bulk_id}/items", 100)
+        assert [item["number"] for page in found for item in page] == list(range(1, 231))
+        assert (await done(second, bulk_id))["applied"] == "230"
+
+
+async def test_a_plan_that_nobody_applies_expires_and_what_was_kept_long_enough_goes(edge: Api) -> None:
+    await submit(edge)
+    bulk_id = await plan(edge, {"kind": "task.cancel"})
+    await change(edge, "UPDATE bulks SET expires_at = 1, due_at = 1")
+    await reaches(edge, bulk_id, "EXPIRED")
+    assert (await apply(edge, bulk_id)).code == "FAILED_PRECONDITION"
+    assert [item["result"] for item in await items(edge, bulk_id)] == ["NOT_REACHED"]
+    await change(edge, "UPDATE bulks SET due_at = 1")
+
+    async def gone() -> bool:
+        left = await edge.parts.server.database.read(
+            lambda conn: [
+                conn.exec_driver_sql(f"SELECT COUNT(*) FROM {table}").scalar()
+                for table in ("bulks", "bulk_specs", "bulk_items")
+            ]
+        )
+        return left == [0, 0, 0]
+
+    await until(gone)
+    assert (await edge.get(f"/v1/bulk/{bulk_id}")).status == 404

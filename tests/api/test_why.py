@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.api.flows import ASKING, WORKING, approve, start
+from tests.api.flows import ASKING, WORKING, approve, start, submit
 from tests.api.test_reviews import in_review
+from tests.api.test_tasks import put_in_review
 from tests.documents import document, end, join, parallel, poll, task, timer, wait
 from tests.server import Api
 
@@ -74,3 +75,14 @@ async def test_what_is_stuck_is_counted_by_step_and_reason(api: Api) -> None:
     assert (group["definition_id"], group["step_key"], group["count"]) == ("test.late", "ask", "3")
     assert (group["review_class"], group["reason"]) == ("TIMEOUT", "TIMED_OUT")
     assert (await api.get("/v1/reviews/stuck", definition_id="another")).data["items"] == []
+
+
+async def test_tasks_that_do_not_move_are_counted_by_queue_handler_state_and_reason(api: Api) -> None:
+    for _ in range(2):
+        await submit(api)
+    await put_in_review(api, await submit(api, queue="bank"), error_code="EFFECT_UNKNOWN")
+    groups = (await api.get("/v1/tasks/stuck", ready_s=0)).data["items"]
+    told = [(item["queue"], item["state"], item.get("reason"), item["count"]) for item in groups]
+    assert told == [("jobs", "READY", "UNCLAIMED", "2"), ("bank", "NEEDS_REVIEW", "EFFECT_UNKNOWN", "1")]
+    fresh = (await api.get("/v1/tasks/stuck", queue="jobs")).data["items"]
+    assert fresh == [], "they have just been submitted"

@@ -10,6 +10,8 @@ import pytest
 from sqlalchemy import Connection, event
 
 from orbit_server.bootstrap import KINDS, open_database
+from orbit_server.bulk.queries import due as due_bulks
+from orbit_server.bulk.queries import pending as pending_items
 from orbit_server.pulse.in_use import _by_handler as by_handler
 from orbit_server.pulse.keys.queries import due_keys
 from orbit_server.pulse.sweeps import _bite as due_tasks
@@ -55,6 +57,8 @@ PAGES: dict[str, Callable[[Connection], object]] = {
     "ix_definition_drafts_namespace (namespace_id=? AND definition_id=?": partial(
         drop_unused, namespace_id=IDS[0], definition_id="a"
     ),
+    "ix_bulks_due (due_at<?": partial(due_bulks, at=LATER, limit=10),
+    "ix_bulk_items_state (bulk_id=? AND state=?": partial(pending_items, bulk_id=IDS[0], limit=10),
     "instance_id=?": partial(signals_page, instance_id=IDS[0], state=None, before=PLACE, limit=10),
 }
 """What the search of a later page must start from, by its read."""

@@ -9,6 +9,7 @@ from orbit_sdk.client._async.pages import each, parse
 from orbit_sdk.client._async.transport import AsyncTransport
 from orbit_sdk.client.checks import check_same
 from orbit_sdk.client.wire import Call, new_key, spoken
+from orbit_sdk.protocol.explain import StuckTasks
 from orbit_sdk.protocol.history import Origin
 from orbit_sdk.protocol.tasks import Attempt, Task, TaskDetail
 from orbit_sdk.protocol.why import Why
@@ -56,6 +57,11 @@ class AsyncTasks:
         found = parse(Why, await self._transport.call(Call("GET", f"/v1/tasks/{task_id}/why")))
         check_same(found.task_id, task_id, "task")
         return found
+
+    async def stuck(self, *, queue: str | None = None, ready_s: int | None = None) -> StuckTasks:
+        """Tasks that do not move, counted by queue, handler, state and reason, the largest groups first."""
+        call = Call("GET", "/v1/tasks/stuck", params={"queue": queue, "ready_s": ready_s})
+        return parse(StuckTasks, await self._transport.call(call))
 
     async def cancel(
         self,

@@ -10,6 +10,7 @@ from orbit_sdk.client._sync.pages import each, parse
 from orbit_sdk.client._sync.transport import SyncTransport
 from orbit_sdk.client.checks import check_same
 from orbit_sdk.client.wire import Call, new_key, spoken
+from orbit_sdk.protocol.explain import StuckTasks
 from orbit_sdk.protocol.history import Origin
 from orbit_sdk.protocol.tasks import Attempt, Task, TaskDetail
 from orbit_sdk.protocol.why import Why
@@ -57,6 +58,11 @@ class SyncTasks:
         found = parse(Why, self._transport.call(Call("GET", f"/v1/tasks/{task_id}/why")))
         check_same(found.task_id, task_id, "task")
         return found
+
+    def stuck(self, *, queue: str | None = None, ready_s: int | None = None) -> StuckTasks:
+        """Tasks that do not move, counted by queue, handler, state and reason, the largest groups first."""
+        call = Call("GET", "/v1/tasks/stuck", params={"queue": queue, "ready_s": ready_s})
+        return parse(StuckTasks, self._transport.call(call))
 
     def cancel(
         self,

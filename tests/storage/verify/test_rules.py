@@ -406,6 +406,13 @@ PLANTS: list[tuple[int, str, tuple[str, ...]]] = [
         "events of revision",
         (copied("events", "aggregate_id = :dropped AND state = 'CANCELLED'", id=":other"),),
     ),
+    (
+        9,
+        "counts 1 items applied, skipped and failed, and has 0",
+        (
+            "INSERT INTO bulks (id, namespace_id, action, state, most, items, refused, truncated, applied, skipped, failed, interval_us, revision, made_by, created_at, started_at, expires_at, due_at, last) VALUES (:other, :other, 'task.cancel', 'APPLYING', 9, 1, 0, 0, 1, 0, 0, 1, 1, 'me', 1, 1, 1, 1, 1)",
+        ),
+    ),
 ]
 
 

@@ -1,0 +1,92 @@
+"""An outage put in order by bulks, while the servers that apply them are killed.
+
+`ORBIT_STORM_REVIEWS` sets how many workflows are in review (40 by default; 300 makes a real outage of it).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orbit_sdk.client import OrbitClient
+from orbit_sdk.protocol.bulk import BulkFilter, ReviewSteps
+from tests.crash.house import House, house
+from tests.crash.outage import Payment, payment
+from tests.server import until
+
+REVIEWS = int(os.environ.get("ORBIT_STORM_REVIEWS", "40"))
+SECONDS = 1.5
+"""How long applying takes at least, so that kills fall into it."""
+
+
+@pytest.fixture
+def at(database_url: str, tmp_path: Path) -> Iterator[House]:
+    """Two servers where the database allows it, and a worker whose bank is away."""
+    with house(database_url, tmp_path) as built:
+        for _ in range(1 if database_url.startswith("sqlite") else 2):
+            built.server()
+        built.worker(module="tests.crash.outage", queues=("bank",))
+        yield built
+
+
+async def fall_ill(client: OrbitClient) -> None:
+    """Start the payments, and wait until each is in review."""
+    await client.definitions.publish(payment.compile().definition.to_json(), current=True)
+    for number in range(REVIEWS):
+        order = Payment(name=f"p-{number}")
+        await client.start(payment, order, business_key=order.name, idempotency_key=f"start-{number}")
+
+    async def all_ill() -> bool:
+        groups = (await client.reviews.stuck()).items
+        return sum(group.count for group in groups) == REVIEWS
+
+    await until(all_ill, 120)
+
+
+async def planned(client: OrbitClient, code: str) -> str:
+    action = ReviewSteps(kind="workflow.review", verdict="FAILED", code=code, basis="ACCEPTED_RISK")
+    narrow = BulkFilter(definition_id="outage.payment", step_key="pay", review_class="UNKNOWN")
+    made = await client.bulk.plan(action, narrow, reason="outage of the bank")
+    plan = await client.bulk.wait(made.id)
+    assert (plan.state, plan.allowed) == ("PLANNED", REVIEWS)
+    return plan.id
+
+
+@pytest.mark.timeout(300)
+async def test_two_operators_put_an_outage_in_order_while_a_server_is_killed_and_each_review_is_decided_once(
+    at: House,
+) -> None:
+    first = at.servers[0]
+    last = at.servers[-1]
+    async with at.client(first.url) as one, at.client(last.url) as other:
+        await fall_ill(one)
+        bulks = [await planned(one, "FIRST"), await planned(other, "SECOND")]
+        for client, bulk_id in zip((one, other), bulks, strict=True):
+            await client.bulk.apply(bulk_id, per_second=REVIEWS / SECONDS)
+
+        async def under_way() -> bool:
+            return (await other.bulk.get(bulks[0])).applied >= REVIEWS // 10
+
+        await until(under_way)
+        await asyncio.to_thread(first.kill)
+        if first is last:
+            await asyncio.to_thread(first.restart)
+        ended = [await other.bulk.wait(bulk_id) for bulk_id in bulks]
+        assert [bulk.state for bulk in ended] == ["DONE", "DONE"]
+        results: dict[str, Counter[str]] = {}
+        for bulk_id in bulks:
+            async for item in other.bulk.items(bulk_id):
+                results.setdefault(item.workflow_id or "", Counter())[item.result or ""] += 1
+    assert len(results) == REVIEWS
+    once = Counter({"APPLIED": 1, "SKIPPED_CHANGED": 1})
+    assert [counted for counted in results.values() if counted != once] == []
+    assert sum(bulk.applied for bulk in ended) == REVIEWS
+    rows = at.rows("SELECT details FROM audit WHERE action = 'workflow.review.failed'")
+    assert len(rows) == REVIEWS, "one audit row for each"
+    assert all(any(bulk_id in details for bulk_id in bulks) for (details,) in rows)
+    at.check()
