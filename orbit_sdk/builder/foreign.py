@@ -7,6 +7,7 @@ import re
 from pydantic import ValidationError
 
 from orbit_sdk.builder.endless import INSTEAD_OF_LOOPS, turning_in
+from orbit_sdk.builder.options import option_problem
 from orbit_sdk.builder.refs import Condition, Ref
 from orbit_sdk.builder.trace import Trace
 from orbit_sdk.handlers.problems import BuildError, raised_place
@@ -19,6 +20,9 @@ _STAND_IN = re.compile(rf"\b({Ref.__name__}|{Condition.__name__})\b")
 def explained(trace: Trace, error: BaseException) -> BuildError | None:
     """The misuse behind an error; None when it is the author's own."""
     place = raised_place(error)
+    option = option_problem(error)
+    if option is not None:
+        return trace.refuse("OPTION", *option, place)
     if isinstance(error, ValidationError):
         found = _reference_in(error)
         if found is not None:

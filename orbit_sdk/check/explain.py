@@ -33,17 +33,22 @@ class Setting:
     origin: str
 
 
-def explain_step(definition: Definition, key: str) -> tuple[Setting, ...]:
-    """The settings of one step; KeyError when there is no such step."""
-    return tuple(_settings(definition, definition.nodes[key]))
+def explain_step(
+    definition: Definition, key: str, on_failure: str = DEFAULTS.on_failure
+) -> tuple[Setting, ...]:
+    """The settings of one step; KeyError when there is no such step.
+
+    `on_failure` is what the workflow says for all its steps, where that is known.
+    """
+    return tuple(_settings(definition, definition.nodes[key], on_failure))
 
 
-def _settings(definition: Definition, node: Node) -> Iterator[Setting]:
+def _settings(definition: Definition, node: Node, on_failure: str) -> Iterator[Setting]:
     match node:
         case TaskNode():
             yield from _work(definition, node, _attempts(definition, node))
             yield _duration("total_timeout", node.total_timeout_ms, DEFAULTS.total_timeout_ms)
-            yield _exit("on_failure", node.on_failure)
+            yield _exit("on_failure", node.on_failure, on_failure)
         case PollNode():
             yield from _work(definition, node, _attempts_of_poll(node))
             yield Setting("every", duration_text(node.every_ms), _WRITTEN)
@@ -53,10 +58,10 @@ def _settings(definition: Definition, node: Node) -> Iterator[Setting]:
             yield Setting("max_rounds", str(node.max_rounds), _from(node.max_rounds == fitting, worked_out))
             yield Setting("on_exhausted", node.on_exhausted, "always")
             if node.on_failed is not None:
-                yield _exit("on_failed", node.on_failed, required=True)
+                yield _exit("on_failed", node.on_failed)
         case WaitNode():
             yield Setting("timeout", duration_text(node.timeout_ms), _WRITTEN)
-            yield _exit("on_timeout", node.on_timeout, required=True)
+            yield _exit("on_timeout", node.on_timeout)
             yield Setting("early", node.early, _from(node.early == DEFAULTS.early, _DEFAULT))
         case DelayNode():
             yield Setting("delay", duration_text(node.delay_ms), _WRITTEN)
@@ -104,11 +109,12 @@ def _attempts_of_poll(node: PollNode) -> tuple[int, str]:
     return DEFAULTS.attempts_read_only, "default of polls"
 
 
-def _exit(name: str, target: str | Goto, *, required: bool = False) -> Setting:
+def _exit(name: str, target: str | Goto, usual: str | None = None) -> Setting:
+    """`usual` is what counts where the step says nothing; None: it has to say something."""
     if isinstance(target, Goto):
         return Setting(name, f"goes on at '{target.next}'", _WRITTEN)
-    origin = _WRITTEN if required else _from(target == DEFAULTS.on_failure, "default, or the workflow's")
-    return Setting(name, target, origin)
+    origin = _DEFAULT if usual == DEFAULTS.on_failure else "on_failure of the workflow"
+    return Setting(name, target, _from(target == usual, origin))
 
 
 def _duration(name: str, value: int, usual: int) -> Setting:

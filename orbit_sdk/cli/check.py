@@ -104,8 +104,13 @@ def _explain(loaded: Loaded, step: str, out: Output) -> None:
     from orbit_sdk.check.explain import explain_step
     from orbit_sdk.check.words import near
 
-    definitions = [source.definition for source in loaded.sources if source.definition is not None]
-    found = {each.id: explain_step(each, step) for each in definitions if step in each.nodes}
+    sources = [source for source in loaded.sources if source.definition is not None]
+    definitions = [source.definition for source in sources if source.definition is not None]
+    found = {
+        each.id: explain_step(each, step, *([] if source.workflow is None else [source.workflow.on_failure]))
+        for source, each in zip(sources, definitions, strict=True)
+        if step in each.nodes
+    }
     if not found:
         names = {key for each in definitions for key in each.nodes}
         raise typer.BadParameter(f"no workflow here has a step '{step}'.{near(step, names)}")

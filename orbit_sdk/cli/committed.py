@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orbit_sdk.cli.config import Config
+from orbit_sdk.cli.output import WrongUse
 from orbit_sdk.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def committed(text: str, config: Config, ids: Iterable[str]) -> Committed:
         return Committed(_of_server(text, ids))
     path = Path(text)
     if not path.exists():
-        raise InvalidArgument(f"there is no {text}: give git:REVISION, a file or folder, or an address")
+        raise WrongUse(f"there is no {text}: give git:REVISION, a file or folder, or an address")
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
     return Committed(_loaded(((str(file), file.read_bytes()) for file in files), strict=True))
 
@@ -77,12 +78,12 @@ def _loaded(documents: Iterable[tuple[str, bytes]], *, strict: bool) -> Iterator
         except InvalidArgument as error:
             if strict:
                 what = f"{name} is no definition that can be compared with"
-                raise InvalidArgument(what, error.details) from None
+                raise WrongUse(what, error.details) from None
 
 
 def _of_git(revision: str, config: Config) -> Iterator[tuple[str, bytes]]:
     if not revision or revision.startswith("-"):
-        raise InvalidArgument(f"{revision!r} is no revision: write git:main or git:HEAD~1")
+        raise WrongUse(f"{revision!r} is no revision: write git:main or git:HEAD~1")
     folder = "." if config.output is None else str(config.output.resolve())
     listed = _git(
         config.root, "ls-tree", "-r", "-z", "--full-tree", revision, "--", _in_repository(config, folder)
@@ -112,10 +113,10 @@ def _git(folder: Path, *arguments: str, given: bytes = b"") -> bytes:
     try:
         done = subprocess.run(["git", *arguments], cwd=folder, input=given, capture_output=True, check=False)  # noqa: S607
     except OSError as error:
-        raise InvalidArgument(f"git cannot be run: {error.strerror}") from None
+        raise WrongUse(f"git cannot be run: {error.strerror}") from None
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise InvalidArgument(f"git {arguments[0]}: {said[0] if said else 'failed'}")
+        raise WrongUse(f"git {arguments[0]}: {said[0] if said else 'failed'}")
     return done.stdout
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orbit_sdk.cli.output import WrongUse
 from orbit_sdk.cli.profile import find_profile
-from orbit_sdk.errors import InvalidArgument, NotFound, Unavailable
+from orbit_sdk.errors import NotFound, Unavailable
 from orbit_sdk.values.ids import is_id
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ WorkflowId = Annotated[
 
 
 def address(url: str | None, token: str | None) -> tuple[str, str]:
-    """Where to go and what to show there. Raises InvalidArgument with the ways to say it.
+    """Where to go and what to show there. Raises WrongUse with the ways to say it.
 
     A profile's token is only ever shown to the profile's own server.
     """
@@ -53,12 +54,12 @@ def address(url: str | None, token: str | None) -> tuple[str, str]:
         if found is not None and (url is None or url.rstrip("/") == found[0].url):
             url, token = found[0].url, token or found[0].token
     if url is None:
-        raise InvalidArgument(
+        raise WrongUse(
             "no server is known here: run `orbit dev` in this folder, give --url and --token, "
             "or set ORBIT_URL and ORBIT_TOKEN"
         )
     if token is None:
-        raise InvalidArgument(f"no token is known for {url}: give --token, or set ORBIT_TOKEN")
+        raise WrongUse(f"no token is known for {url}: give --token, or set ORBIT_TOKEN")
     return url, token
 
 

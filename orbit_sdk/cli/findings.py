@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbit_sdk.errors import InvalidArgument, PayloadTooLarge
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from orbit_sdk.check.diagnostics import Diagnostic, Place, Related
     from orbit_sdk.handlers.problems import BuildError
 
-__all__ = ["ERROR", "WARNING", "Finding", "Spot", "of_build_error", "of_diagnostics", "of_form"]
+__all__ = ["ERROR", "WARNING", "Finding", "Spot", "of_build_error", "of_diagnostics", "of_form", "relative"]
 
 ERROR = "error"
 WARNING = "warning"
@@ -52,10 +53,19 @@ class Finding:
         return self.severity == ERROR
 
     def to_json(self) -> dict[str, Any]:
+        """For programs; files below the working folder are named from there."""
         found = _given(asdict(self))
         if self.related:
             found["related"] = [_given(asdict(spot)) for spot in self.related]
         return found
+
+
+def relative(file: str) -> str:
+    """The file as a person in the working folder names it."""
+    try:
+        return str(Path(file).resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return file
 
 
 def of_build_error(error: BuildError) -> list[Finding]:
@@ -118,7 +128,8 @@ def _spots(related: Iterable[Related]) -> tuple[Spot, ...]:
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value not in (None, ())}
+    given = {name: value for name, value in values.items() if value not in (None, ())}
+    return {**given, "file": relative(given["file"])} if "file" in given else given
 
 
 def _position(place: Place | None) -> tuple[str | None, int | None, int | None]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from orbit_sdk.cli.findings import Finding
-from orbit_sdk.cli.rendering import relative
+from orbit_sdk.cli.findings import Finding, relative
 
 __all__ = ["github_lines"]
 

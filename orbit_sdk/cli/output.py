@@ -14,12 +14,12 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from orbit_sdk.errors import Code, OrbitError
+from orbit_sdk.errors import Code, InvalidArgument, OrbitError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["ExitCode", "Json", "Output", "wants_json"]
+__all__ = ["ExitCode", "Json", "Output", "WrongUse", "wants_json"]
 
 _WIDE = 250
 """Columns where nobody looks: a table in a file or a pipe is never folded."""
@@ -115,7 +115,13 @@ class Output:
             for item in error.details:
                 if f"{item.field} {item.reason}" not in error.message:
                     self.note(f"  {item.field}: {item.reason}")
+        if isinstance(error, WrongUse):
+            return ExitCode.WRONG_USE
         return ExitCode.UNAVAILABLE if error.code is Code.UNAVAILABLE else ExitCode.REFUSED
+
+
+class WrongUse(InvalidArgument):
+    """What the command was given cannot be used: nothing was looked at or asked yet."""
 
 
 def console(*, stderr: bool = False) -> Console:

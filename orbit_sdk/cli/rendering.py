@@ -6,12 +6,11 @@ import linecache
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from orbit_sdk.cli.findings import Finding, Spot
+from orbit_sdk.cli.findings import Finding, Spot, relative
 from orbit_sdk.cli.output import Output, styled
 
-__all__ = ["relative", "render"]
+__all__ = ["render"]
 
 _LONGEST = 160
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[A-Za-z_][A-Za-z_0-9.]*|\S')
@@ -86,14 +85,6 @@ def _window(text: str, start: int | None) -> tuple[str, int | None]:
 def _characters(text: str, offset: int) -> int:
     """Python counts columns in bytes of UTF-8; a person sees characters."""
     return len(text.encode()[:offset].decode(errors="ignore"))
-
-
-def relative(file: str) -> str:
-    """The file as a person in the working folder names it."""
-    try:
-        return str(Path(file).resolve().relative_to(Path.cwd()))
-    except ValueError:
-        return file
 
 
 def _dim(text: str) -> str:

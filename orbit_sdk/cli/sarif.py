@@ -7,8 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from orbit_sdk.cli.findings import Finding, Spot
-from orbit_sdk.cli.rendering import relative
+from orbit_sdk.cli.findings import Finding, Spot, relative
 
 __all__ = ["sarif"]
 

@@ -183,7 +183,7 @@ def _of_workflow(origin: str, workflow: Workflow[Any, Any]) -> Source:
     except BuildError as error:
         findings = of_build_error(error)
     except Exception as error:  # noqa: BLE001  # it is the author's function that runs
-        findings = [_import_finding(origin, error, f"{workflow.id} raised ")]
+        findings = [_import_finding(origin, error, f"{workflow.id} raised ", _BUILT_ONCE)]
     else:
         side = {path: _side(place) for path, place in compiled.side.items()}
         return Source(
@@ -212,18 +212,32 @@ def _failed(origin: str, *findings: Finding) -> Source:
     return Source(origin, None, None, None, None, None, findings)
 
 
-def _import_finding(target: str, error: Exception, what: str = "cannot be imported: ") -> Finding:
+_BUILT_ONCE = (
+    "the function runs once, when it is compiled, with references instead of values: what needs values "
+    "belongs into a handler"
+)
+_IMPORTED = "workflows are imported to be checked: what a module needs must be installed and at hand here"
+
+
+def _import_finding(
+    target: str, error: Exception, what: str = "cannot be imported: ", help_: str = _IMPORTED
+) -> Finding:
     """The place is the author's innermost line, not the import machinery's."""
+    from orbit_sdk.builder.options import option_problem
+
     if isinstance(error, SyntaxError):
-        message = f"{error.msg}"
-        return Finding("SYNTAX", ERROR, message, None, error.filename, error.lineno, error.offset)
+        return Finding("SYNTAX", ERROR, error.msg, None, error.filename, error.lineno, error.offset)
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    code, message = "IMPORT", f"{what}{said}"
+    option = option_problem(error)
+    if option is not None:
+        code, message, help_ = "OPTION", *option
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_theirs(frame.filename)]
     if not frames:
-        return Finding("IMPORT", ERROR, f"{what}{said}", None, target)
+        return Finding(code, ERROR, message, help_, target)
     last = frames[-1]
     column = None if last.colno is None else last.colno + 1
-    return Finding("IMPORT", ERROR, f"{what}{said}", None, last.filename, last.lineno, column)
+    return Finding(code, ERROR, message, help_, last.filename, last.lineno, column)
 
 
 def _is_theirs(file: str) -> bool:

@@ -17,7 +17,7 @@ from orbit_sdk.definition.value_types import (
 )
 from orbit_sdk.values.canonical import canonical_json
 
-__all__ = ["DiscriminatedUnion", "discriminator_of", "endless_types"]
+__all__ = ["DiscriminatedUnion", "chain_lengths", "discriminator_of", "endless_types"]
 
 
 def endless_types(types: Mapping[str, TypeSchema]) -> tuple[str, ...]:
@@ -37,6 +37,26 @@ def endless_types(types: Mapping[str, TypeSchema]) -> tuple[str, ...]:
         return False
 
     return tuple(name for name in sorted(types) if leads_back(name))
+
+
+def chain_lengths(types: Mapping[str, TypeSchema]) -> dict[str, int]:
+    """How many names follow each other from each type, without an object or an array between, at the most."""
+    direct = {name: [each for each in _same_level(schema) if each in types] for name, schema in types.items()}
+    lengths: dict[str, int] = {}
+    begun: set[str] = set()
+    for start in types:
+        waiting = [start]
+        while waiting:
+            name = waiting[-1]
+            first = name not in begun
+            begun.add(name)
+            # One that is begun and has no length yet stands on the way here: it is endless, and told apart.
+            open_ = [each for each in direct[name] if each not in begun] if first else []
+            waiting += open_
+            if not open_:
+                waiting.pop()
+                lengths[name] = 1 + max((lengths.get(each, 0) for each in direct[name]), default=0)
+    return lengths
 
 
 def _same_level(schema: TypeSchema) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import linecache
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -174,7 +175,9 @@ def function_place(function: object) -> Place | None:
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         return None
-    return Place(shorten(code.co_filename), code.co_firstlineno, 1)
+    line = linecache.getline(code.co_filename, code.co_firstlineno)
+    indented = len(line) - len(line.lstrip()) if line.strip() else 0
+    return Place(shorten(code.co_filename), code.co_firstlineno, indented + 1)
 
 
 def _position(code: CodeType, last: int, line: int) -> Place:

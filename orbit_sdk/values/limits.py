@@ -21,6 +21,7 @@ class Limits:
     nodes: int = 256
     arms: int = 32
     nesting: int = 8
+    type_chain: int = 64
     document_bytes: int = 256 * _KIB
     attempts: int = 20
     rounds: int = 1_000

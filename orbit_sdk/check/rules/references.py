@@ -10,7 +10,7 @@ from orbit_sdk.check.view import View, exit_path, facts_of_exit
 from orbit_sdk.check.words import article, near, ref_text
 from orbit_sdk.definition.expressions import refs_of
 from orbit_sdk.definition.nodes import MergeNode, PollNode, TaskNode, WaitNode, exits, expressions_of
-from orbit_sdk.definition.unions import endless_types
+from orbit_sdk.definition.unions import chain_lengths, endless_types
 from orbit_sdk.definition.value_types import TypeSchema, named_types_of
 
 
@@ -136,6 +136,20 @@ def type_endless(view: View) -> Iterator[Finding]:
 
 
 @rule(
+    "TYPE_CHAIN_LONG",
+    remedy="Refer to the type at the end of the chain.",
+)
+def type_chain_long(view: View) -> Iterator[Finding]:
+    """Types refer to types that refer to types, more often than the limit."""
+    most = view.limits.type_chain
+    for name, length in chain_lengths(view.definition.types).items():
+        if length == most + 1:  # the longer ones only lead there
+            yield Finding(
+                ("types", name), f"Type {name} leads over {length} names to its end; the limit is {most}."
+            )
+
+
+@rule(
     "PARAMETER_UNDECLARED",
     remedy="Declare the parameter's type or take it out of `required`.",
 )
@@ -197,6 +211,7 @@ RULES = (
     signal_missing,
     type_missing,
     type_endless,
+    type_chain_long,
     parameter_undeclared,
     verify_missing,
     fact_missing,

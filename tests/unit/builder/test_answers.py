@@ -119,10 +119,34 @@ def test_a_reference_in_a_list_or_dict_is_a_reference() -> None:
     assert "<ref" not in json.dumps(found)
 
 
-@pytest.mark.parametrize("option", ["max_retires", "timeouts", "timeout", "retries"])
-def test_a_misspelt_option_is_an_error_of_python(option: str) -> None:
-    with pytest.raises(TypeError, match=option):
-        compiled(lambda _: work.options(**{option: 3})("a"))
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [("retires", "'retry'"), ("total_timeouts", "'total_timeout'"), ("priorty", "'priority'"), ("zeal", "")],
+)
+def test_an_option_that_does_not_exist_is_told_with_the_nearest_ones(option: str, meant: str) -> None:
+    error = refused(lambda _: work.options(**{option: 3})("a"))
+    assert error.reason == "OPTION"
+    assert error.problems[0].found == f".options(…) has no option '{option}'"
+    assert error.problems[0].instead.startswith("write one of key, title, attempt_timeout, ")
+    assert meant in error.problems[0].instead
+    assert error.place is not None
+    assert error.place.file == __file__
+
+
+def test_an_option_that_a_word_needs_is_named() -> None:
+    error = refused(lambda _: orbit.poll(lambda: work("a"), every=DAY))  # type: ignore[call-arg]
+    assert error.reason == "OPTION"
+    assert "orbit.poll needs within, state, pending, succeeded" in error.problems[0].found
+
+
+def test_a_function_of_the_author_s_own_keeps_its_error() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        compiled(lambda _: sleep(evry=1))
+
+
+def sleep(*, every: int = 0) -> int:
+    """Called as one of Orbit's words is."""
+    return every
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_a_wait_without_a_limit_or_a_way_out_cannot_be_written() -> None:
     def unlimited(order: Order) -> None:
         DECISION.wait(match=order.customer)
 
-    with pytest.raises(TypeError, match="timeout"):
+    with pytest.raises(orbit.BuildError, match=r"\.wait\(…\) needs timeout, on_timeout"):
         unlimited.compile()
 
 

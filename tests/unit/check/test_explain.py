@@ -51,12 +51,22 @@ def test_a_default_is_told_from_what_was_written() -> None:
     assert found["total_timeout"] == ("7 d", "default")
     assert found["start_within"] == ("not limited", "default")
     assert found["priority"] == ("9", WRITTEN)
-    assert found["on_failure"] == ("REVIEW", "default, or the workflow's")
+    assert found["on_failure"] == ("REVIEW", "default")
     found = settings(task("e", start_within_ms=90_000, on_failure={"next": "e"}, fairness_key=const("x")))
     assert found["start_within"] == ("1 min 30 s", WRITTEN)
     assert found["on_failure"] == ("goes on at 'e'", WRITTEN)
     assert found["fairness_key"] == ("given", WRITTEN)
     assert found["concurrency_key"] == ("none", "default")
+
+
+def test_what_the_workflow_says_for_all_steps_is_told_from_the_default_and_from_the_step_s_own() -> None:
+    def origin(step: str, workflow: str) -> str:
+        made = definition({"a": task("e", on_failure=step), "e": end()})
+        return {each.name: each.origin for each in explain_step(made, "a", workflow)}["on_failure"]
+
+    assert origin("FAIL", "FAIL") == "on_failure of the workflow"
+    assert origin("REVIEW", "FAIL") == WRITTEN
+    assert origin("FAIL", "REVIEW") == WRITTEN
 
 
 def test_the_usual_number_of_attempts_depends_on_the_step() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from orbit_sdk.check import check_definition
+from orbit_sdk.values.limits import DEFAULT_LIMITS
 from tests.unit.check.documents import (
     choose,
     definition,
@@ -188,3 +191,22 @@ def test_words_that_look_reserved_are_step_keys() -> None:
     assert told({**nodes, "last": end()}, "end") == []
     longest = "k" + "0_" * 31
     assert told({longest: task("e"), "e": end()}) == []
+
+
+def test_a_chain_of_names_has_an_end_within_the_limit() -> None:
+    def chained(length: int, wrap: Any) -> list[tuple[str, str | None]]:
+        types = {f"T{n}": wrap({"$ref": f"#/types/T{n + 1}"}) for n in range(1, length)}
+        types[f"T{length}"] = {"type": "string"}
+        found = findings({"e": end(ref("input"))}, types=types, input={"$ref": "#/types/T1"}, output={})
+        return [(each.code, each.json_path) for each in found]
+
+    def plain(inner: Any) -> Any:
+        return inner
+
+    def optional(inner: Any) -> Any:
+        return {"anyOf": [inner, {"type": "null"}]}
+
+    for wrap in (plain, optional):
+        assert chained(DEFAULT_LIMITS.type_chain, wrap) == []
+        assert chained(1_500, wrap) == [("TYPE_CHAIN_LONG", f"types.T{1_500 - DEFAULT_LIMITS.type_chain}")]
+    assert chained(500, lambda inner: record(inner=inner)) == []

@@ -99,9 +99,9 @@ def test_an_unknown_command_or_option_is_wrong_use(orbit: Run) -> None:
     assert orbit("start").exit_code == 2
 
 
-def test_no_server_known_is_a_refusal_that_says_the_ways(orbit: Run) -> None:
+def test_no_server_known_is_wrong_use_that_says_the_ways(orbit: Run) -> None:
     result = orbit("list")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "orbit dev" in result.output
     assert "ORBIT_URL" in result.output
     said = json.loads(orbit("list", "--json").output)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.unit.cli.apps import CHANGED, COUNT, MISSPELT, PAYMENT, write
 
 Run = Callable[..., Any]
@@ -129,6 +131,49 @@ def test_a_module_that_raises_when_its_workflow_is_compiled_is_a_finding(orbit: 
     result = orbit("check", "app.py")
     assert result.exit_code == 1
     assert "texts.length raised ValueError: no" in result.output
+    assert "what needs values belongs into a handler" in result.output
+
+
+def test_findings_in_json_name_files_from_the_working_folder(orbit: Run, folder: Path) -> None:
+    write(folder, app=MISSPELT)
+    for target in ("app.py", str(folder / "app.py")):
+        [workflow] = json.loads(orbit("check", target, "--json").stdout)["workflows"]
+        assert workflow["findings"][0]["file"] == "app.py"
+
+
+def test_an_option_that_does_not_exist_is_told_with_the_nearest_one(orbit: Run, folder: Path) -> None:
+    write(
+        folder,
+        decorated=COUNT.replace("version=2", "verion=2"),
+        stepped=COUNT.replace("count(text)", "count.options(retri=None)(text)"),
+        needed=COUNT.replace("version=2", ""),
+    )
+    found = orbit("check", "decorated.py").output
+    assert "error[OPTION]: orbit.workflow has no option 'verion'" in found
+    assert "Did you mean 'version'?" in found
+    assert "decorated.py:9:2" in found
+    found = orbit("check", "stepped.py").output
+    assert "error[OPTION]: .options(…) has no option 'retri'" in found
+    assert "Did you mean 'retry'?" in found
+    assert "stepped.py:11:12" in found
+    assert "orbit.workflow needs version" in orbit("check", "needed.py").output
+
+
+def test_the_caret_stands_where_an_indented_decorator_does(orbit: Run, folder: Path) -> None:
+    lines = COUNT.partition("@orbit.workflow")
+    inner = "".join(f"    {line}\n" for line in (lines[1] + lines[2]).splitlines())
+    write(folder, app=f"{lines[0]}if True:\n{inner.replace('text: str) -> int', 'text) -> int')}")
+    assert "app.py:10:5" in orbit("check", "app.py").output
+
+
+def test_what_cannot_be_compared_with_is_wrong_use(
+    orbit: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, app=COUNT)
+    monkeypatch.delenv("ORBIT_TOKEN", raising=False)
+    for against in ("git:nope", "git:", "nowhere.json", "http://127.0.0.1:9"):
+        result = orbit("check", "app.py", "--against", against)
+        assert result.exit_code == 2, against
 
 
 def test_compiled_json_is_checked_and_compiles_to_itself(orbit: Run, folder: Path) -> None:

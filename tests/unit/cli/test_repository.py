@@ -377,7 +377,7 @@ def test_explain_shows_every_setting_and_where_it_comes_from(orbit: Run, folder:
         each["name"]: (each["value"], each["origin"]) for each in settings["workflows"]["orders.payment"]
     }
     assert found["retry.attempts"] == ("5", "default")
-    assert found["on_failure"] == ("FAIL", "written in the workflow")
+    assert found["on_failure"] == ("FAIL", "on_failure of the workflow")
     assert found["queue"] == ("payments", "the handler")
     shown = orbit("check", "app.py", "--explain", "status").output
     assert "max_rounds" in shown
@@ -445,7 +445,7 @@ def test_code_of_another_revision_never_runs(orbit: Run, repository: Path) -> No
 def test_what_cannot_be_compared_with_is_said(orbit: Run, repository: Path, against: str, said: str) -> None:
     (repository / "damaged.json").write_text('{"schema_version": 1, "nodes": {}}', encoding="utf-8")
     result = orbit("check", "--against", against)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert said in result.output
 
 
