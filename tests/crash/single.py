@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import time
 from datetime import timedelta
 
 import orbit_sdk as orbit
@@ -94,3 +96,17 @@ async def after(ctx: orbit.TaskContext, one: str, other: str) -> Receipt:
 def arms(name: str) -> Receipt:
     one, other = orbit.parallel(lambda: left(name), lambda: right(name))
     return after(one, other)
+
+
+@orbit.handler("single.blocks_loop", version=1, queue="storm", recovery=orbit.Recovery.IDEMPOTENT)
+async def blocks_loop(ctx: orbit.TaskContext, name: str) -> str:
+    time.sleep(3)  # noqa: ASYNC251  # the mistake itself
+    return name
+
+
+@orbit.handler("single.blocks_thread", version=1, queue="storm", recovery=orbit.Recovery.IDEMPOTENT)
+def blocks_thread(ctx: orbit.TaskContext, name: str) -> str:
+    ends = time.monotonic() + 3
+    while time.monotonic() < ends:
+        hashlib.pbkdf2_hmac("sha256", b"word", b"salt", 300_000)
+    return name
