@@ -39,7 +39,7 @@ class FolderFiles:
         with tempfile.NamedTemporaryFile(dir=self._root / "new", delete=False) as made:
             temporary = Path(made.name)
             try:
-                sha256, size = _copy(source, made)
+                sha256, size = _copy(source, made.file)
                 made.flush()
                 os.fsync(made.fileno())
                 self._keep(temporary, sha256)
