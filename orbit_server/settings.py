@@ -52,6 +52,8 @@ class Settings:
         keep_schedules_ms: occurrences and records of schedules are kept so long.
         keep_audit_ms: who did what is kept so long, and always as long as what it was done to.
         purge_every_ms: how often retention looks for what may go.
+        check_every_ms: how often a part of the rules of `orbit verify` is looked at; 0 is never.
+        check_limit_ms: how long one such look may take; a longer one is given up, and counted.
         access_log: log every request, not only failures.
         limits: the product limits in force.
     """
@@ -81,6 +83,8 @@ class Settings:
     keep_schedules_ms: int = 90 * _DAY_MS
     keep_audit_ms: int = 400 * _DAY_MS
     purge_every_ms: int = 600_000
+    check_every_ms: int = 15_000
+    check_limit_ms: int = 500
     access_log: bool = False
     limits: Limits = field(default_factory=lambda: DEFAULT_LIMITS)
 
@@ -134,6 +138,8 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "keep_schedules_ms": KEEP_MS,
     "keep_audit_ms": KEEP_MS,
     "purge_every_ms": (10, 86_400_000),
+    "check_every_ms": (0, 86_400_000),
+    "check_limit_ms": (10, 60_000),
 }
 
 

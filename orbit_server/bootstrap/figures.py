@@ -10,6 +10,7 @@ from orbit_server.api.metrics import describe, histogram
 from orbit_server.api.server import Sample
 from orbit_server.loops.backlog import LastBacklog
 from orbit_server.pulse.figures import Backlog, DispatchFigures
+from orbit_server.verify.checker import Checker
 
 _TICK_S: Final = 0.1
 _KEPT: Final = 100
@@ -45,6 +46,29 @@ describe(
         ),
     )
 )
+
+
+describe(
+    (
+        ("orbit_invariant_violations", "gauge", "What must be impossible and was found, by rule."),
+        ("orbit_invariant_checks_total", "counter", "Looks of this node at a part of a rule."),
+        ("orbit_invariant_checks_skipped_total", "counter", "Looks that took longer than they may."),
+        ("orbit_invariant_passes_total", "counter", "Passes of this node through all rules."),
+        ("orbit_invariant_passed_timestamp_seconds", "gauge", "When this node's last pass ended."),
+    )
+)
+
+
+def check_samples(checks: Checker) -> Iterator[Sample]:
+    """What the checker looked at, and what it found."""
+    for rule, count in sorted(checks.violations.items()):
+        labels = {"rule": str(rule)}
+        yield "orbit_invariant_violations", labels, count
+        yield "orbit_invariant_checks_total", labels, checks.figures.checked[rule]
+        yield "orbit_invariant_checks_skipped_total", labels, checks.figures.skipped[rule]
+    yield "orbit_invariant_passes_total", {}, checks.figures.passes
+    if checks.figures.finished_at is not None:
+        yield "orbit_invariant_passed_timestamp_seconds", {}, checks.figures.finished_at / 1e6
 
 
 class LoopLag:

@@ -18,7 +18,7 @@ from orbit_server.api.arrivals import Arrivals
 from orbit_server.api.metrics import describe
 from orbit_server.api.server import Sample, Server
 from orbit_server.api.waiting import Movements
-from orbit_server.bootstrap.figures import LoopLag, pulse_samples
+from orbit_server.bootstrap.figures import LoopLag, check_samples, pulse_samples
 from orbit_server.bulk import rows as bulk_rows
 from orbit_server.bulk.commands import BulkDueAt
 from orbit_server.clock import Clock, SystemClock, new_seed
@@ -32,6 +32,7 @@ from orbit_server.gateway import (
 from orbit_server.loops.admissions import admissions
 from orbit_server.loops.backlog import LastBacklog, backlog
 from orbit_server.loops.bulks import bulks
+from orbit_server.loops.checker import checker
 from orbit_server.loops.checkpoints import checkpoints
 from orbit_server.loops.deadlines import deadlines
 from orbit_server.loops.due_steps import due_steps
@@ -78,6 +79,7 @@ from orbit_server.storage.events import EventsWritten
 from orbit_server.storage.faults import Faults
 from orbit_server.storage.kinds import Kind
 from orbit_server.storage.settings import StorageSettings
+from orbit_server.verify.checker import Checker
 from orbit_server.weave.definitions import rows as definition_rows
 from orbit_server.weave.definitions.catalog import Catalog
 from orbit_server.weave.service import companion_factory
@@ -166,7 +168,8 @@ async def running(
         node = Node(new_seed(clock).nth(0), await database.now(), f"{settings.host}:{settings.port}")
         await dispatcher.limits.refresh(database)
         sweep = Sweep(database, clock, of_server(settings))
-        ground = _Ground(settings, clock, database, dispatcher, hints, times, node, _secret(namespace), sweep)
+        secret, checks = _secret(namespace), Checker(database, settings.check_limit_ms)
+        ground = _Ground(settings, clock, database, dispatcher, hints, times, node, secret, sweep, checks)
         parts = _build(ground)
         listeners.append(lambda committed: _wake_inbox(parts.loops, committed))
         background = [asyncio.create_task(dispatcher.run()), asyncio.create_task(parts.gateway.run())]
@@ -200,6 +203,7 @@ class _Ground:
     node: Node
     secret: bytes
     sweep: Sweep
+    checks: Checker
     last_backlog: LastBacklog = field(default_factory=LastBacklog)
     lag: LoopLag = field(default_factory=LoopLag)
 
@@ -241,6 +245,7 @@ def _build(ground: _Ground) -> Parts:
             lambda: _figures(loops, gateway),
             lambda: fanout_figures(interest),
             lambda: purge_figures(ground.sweep.figures),
+            lambda: check_samples(ground.checks) if settings.check_every_ms else (),
             lambda: pulse_samples(ground.dispatcher.figures, ground.last_backlog, ground.lag),
         ),
     )
@@ -303,6 +308,8 @@ def _loops(ground: _Ground, weave: Weave, interest: Interest) -> Runners:
         backlog(database, ground.last_backlog, max(_BACKLOG_MS, settings.idle_loop_ms)),
         idle(database, max(_BACKLOG_MS, settings.idle_loop_ms)),
     ]
+    if settings.check_every_ms:
+        loops.append(checker(ground.checks.bite, settings.check_every_ms))
     return Runners(loops, database, clock)
 
 

@@ -16,7 +16,7 @@ from orbit_server.pulse.subscriptions.fanout import Delivered, FannedOut, fan_ou
 from orbit_server.pulse.subscriptions.managing import purge
 from orbit_server.schedules.ends import EndedFires, note_ended
 from orbit_server.storage.database import Database
-from orbit_server.storage.tables import readers, subscriptions
+from orbit_server.storage.tables import events, readers, subscriptions
 
 NAME: Final = "fanout"
 EXPIRY: Final = "subscriptions"
@@ -44,6 +44,7 @@ class Interest:
     events: int = 0
     delivered: int = 0
     expired: int = 0
+    pending_s: float = 0.0
     lags: tuple[Lag, ...] = ()
 
 
@@ -100,6 +101,7 @@ def expiry(database: Database, interval_ms: int, interest: Interest) -> Loop:
                 await database.write(_purge(row.id), lane=_LANE)
         interest.expired += moved
         interest.lags = found.lags
+        interest.pending_s = found.pending_s
         return Report(len(found.rows), moved, more=more)
 
     return Loop(EXPIRY, run_once, interval_ms)
@@ -109,6 +111,7 @@ def expiry(database: Database, interval_ms: int, interest: Interest) -> Loop:
 class _Looked:
     rows: Sequence[Any]
     lags: tuple[Lag, ...]
+    pending_s: float
 
 
 def _look(conn: Connection, at: int) -> _Looked:
@@ -125,7 +128,10 @@ def _look(conn: Connection, at: int) -> _Looked:
             oldest = reading.oldest(conn, row.id) if row.backlog else None
             waits_s = 0.0 if oldest is None else max(0, at - oldest) / 1_000_000
             lags.append(Lag(row.namespace_id, row.name, max(0, row.backlog), waits_s, row.dropped))
-    return _Looked(rows, tuple(lags))
+    e = events.c
+    query_pending = select(e.occurred_at).where(e.fanned_out == 0).order_by(e.id).limit(1)
+    pending = conn.execute(query_pending).scalar()
+    return _Looked(rows, tuple(lags), 0.0 if pending is None else max(0, at - pending) / 1_000_000)
 
 
 def figures(interest: Interest) -> Iterator[tuple[str, Mapping[str, str], float]]:
@@ -133,6 +139,7 @@ def figures(interest: Interest) -> Iterator[tuple[str, Mapping[str, str], float]
     yield "orbit_events_given_out_total", {}, interest.events
     yield "orbit_deliveries_added_total", {}, interest.delivered
     yield "orbit_deliveries_expired_total", {}, interest.expired
+    yield "orbit_events_pending_seconds", {}, interest.pending_s
     for lag in interest.lags:
         labels = {"namespace_id": lag.namespace_id, "subscription": lag.name}
         yield "orbit_subscription_backlog", labels, lag.backlog
@@ -144,6 +151,7 @@ FAMILIES: Final = (
     ("orbit_events_given_out_total", "counter", "Events that this node gave to subscriptions and schedules."),
     ("orbit_deliveries_added_total", "counter", "Events that this node added to backlogs of subscriptions."),
     ("orbit_deliveries_expired_total", "counter", "Events that nobody acknowledged in time."),
+    ("orbit_events_pending_seconds", "gauge", "Age of the oldest event that was not given out yet."),
     ("orbit_subscription_backlog", "gauge", "Events that wait in a subscription or are being read."),
     ("orbit_subscription_oldest_seconds", "gauge", "For how long the oldest of them has waited."),
     ("orbit_subscription_dropped_total", "counter", "Events that a full backlog gave up."),

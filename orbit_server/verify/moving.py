@@ -10,9 +10,10 @@ from sqlalchemy import ColumnElement, Connection, Table, select
 
 from orbit_sdk.engine.invariants import check_state
 from orbit_sdk.engine.state import State, Step
+from orbit_sdk.values.ids import Id
 from orbit_server.storage import tables
 from orbit_server.verify.finding import Probe
-from orbit_server.weave.state.rows import INSTANCES, STEPS, to_instance, to_step
+from orbit_server.weave.state.rows import INSTANCES, STEPS, InstanceRow, to_instance, to_step
 
 MOVING: Final = (
     Probe(
@@ -88,6 +89,39 @@ def facts_and_summaries(conn: Connection) -> Iterator[tuple[str, str, str]]:
     for head in INSTANCES.rows(_rows(conn, tables.instances, INSTANCES.columns, where)):
         for message in check_state(State(to_instance(head), live[head.id])):
             yield "workflow", head.id, message
+
+
+UNFINISHED: Final = ("RUNNING", "WAITING", "CANCELLING", "NEEDS_REVIEW")
+
+
+def judged_page(
+    conn: Connection, state: str, after: Id, limit: int
+) -> tuple[list[Id], list[tuple[str, str, str]]]:
+    """The engine's judgement of a page of workflows in an unfinished state, of all namespaces, by id.
+
+    Answers the ids that were judged, and what is wrong with them.
+    """
+    i = tables.instances.c
+    heads: list[InstanceRow] = []
+    for (namespace_id,) in conn.execute(select(tables.namespaces.c.id)).all():
+        query = (
+            select(*(i[name] for name in INSTANCES.columns))
+            .where(i.namespace_id == namespace_id, i.state == state, i.id > after)
+            .order_by(i.id)
+            .limit(limit)
+        )
+        heads += INSTANCES.rows([tuple(row) for row in conn.execute(query)])
+    heads = sorted(heads, key=lambda head: head.id)[:limit]
+    live: dict[str, dict[str, Step]] = defaultdict(dict)
+    for rows in STEPS.load(conn, [head.id for head in heads]).values():
+        for row in rows:
+            live[row.instance_id][row.step_key] = to_step(row)
+    found = [
+        ("workflow", head.id, message)
+        for head in heads
+        for message in check_state(State(to_instance(head), live[head.id]))
+    ]
+    return [head.id for head in heads], found
 
 
 def _rows(
