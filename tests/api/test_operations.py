@@ -78,7 +78,8 @@ async def test_a_server_survives_its_database_being_away_and_goes_on_without_a_r
     new_mariadb: Callable[..., MariaDb],
 ) -> None:
     mariadb = new_mariadb()
-    async with node(mariadb.create_database(), loop_ms=50, idle_loop_ms=50) as api:
+    every = dict.fromkeys(("loop_ms", "idle_loop_ms", "purge_every_ms", "check_every_ms"), 50)
+    async with node(mariadb.create_database(), **every) as api:
         workflow_id = await start(api, ASKING)
         runs = {runner.loop.name: runner for runner in api.parts.loops}
         await until(lambda: all(runner.figures.runs for runner in runs.values()))
