@@ -58,6 +58,14 @@ WHOLE: Final = (
         "SELECT s.id FROM signals s LEFT JOIN signal_bodies b ON b.id = s.id WHERE b.id IS NULL",
     ),
     Probe(
+        "workflow",
+        "runs a definition that is not stored",
+        """
+        SELECT i.id FROM instances i LEFT JOIN definition_documents d ON d.id = i.definition_key
+        WHERE d.id IS NULL
+        """,
+    ),
+    Probe(
         "definition",
         "has no stored document",
         "SELECT d.id FROM definitions d LEFT JOIN definition_documents x ON x.id = d.id WHERE x.id IS NULL",

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 
 from orbit_sdk.definition.handler_types import handler_types_digest
 from orbit_sdk.definition.models import load_definition
@@ -15,7 +16,8 @@ from orbit_sdk.values.ids import derive_id
 from orbit_server.gateway.rows import SessionRow, close_session, write_session
 from orbit_server.platform.namespaces import DEFAULT_NAMESPACE, namespace_id
 from orbit_server.pulse.workers.offers import RECENT_US
-from orbit_server.weave.definitions.drafts import UNUSED_MAX
+from orbit_server.storage.tables import instances
+from orbit_server.weave.definitions.drafts import KEPT
 from tests.api.flows import ASKING, WORKING, approve, pages, publish, start
 from tests.documents import document, end, ref, task, wait
 from tests.server import Api, node, until
@@ -96,20 +98,32 @@ async def test_drafts_are_refused_outside_a_development_namespace(edge: Api) -> 
     assert (await edge.get("/v1/drafts/test.ask/short")).code == "INVALID_ARGUMENT"
 
 
-async def test_the_oldest_drafts_that_nobody_started_make_room(migrated_url: str) -> None:
+async def test_old_drafts_make_room_once_no_workflow_needs_them(migrated_url: str) -> None:
     async with node(migrated_url, development=True) as api:
         first = await draft(api, {**ASKING, "title": "used"})
-        await api.post(
-            "/v1/workflows", {"definition_id": "test.ask", "draft": first["digest"], "input": None}
-        )
-        for number in range(UNUSED_MAX + 2):
+        begun = {"definition_id": "test.ask", "draft": first["digest"], "input": None}
+        workflow_id = (await api.post("/v1/workflows", begun)).data["id"]
+        for number in range(KEPT + 2):
             await draft(api, {**ASKING, "title": f"number {number}"})
         again = await draft(api, {**ASKING, "title": "number 2"})
         found = [item for page in await pages(api, "/v1/drafts", 7) for item in page]
-        assert len(found) == UNUSED_MAX + 1
+        assert len(found) == KEPT + 1
         assert found[0]["digest"] == again["digest"]
         assert found[-1]["digest"] == first["digest"]
+        await api.parts.server.database.write(
+            lambda conn: conn.execute(delete(instances).where(instances.c.id == workflow_id)).close()
+        )
+        await draft(api, {**ASKING, "title": "one more"})
+        left = [item["digest"] for page in await pages(api, "/v1/drafts", 50) for item in page]
+        assert (len(left), first["digest"] in left) == (KEPT, False)
+        assert (await api.post("/v1/workflows", begun)).code == "NOT_FOUND"
+
+
+async def test_drafts_are_listed_by_definition_and_broken_ones_refused(migrated_sqlite_url: str) -> None:
+    async with node(migrated_sqlite_url, development=True) as api:
+        await draft(api, ASKING)
         await draft(api, {**ASKING, "id": "test.another"})
+        assert len((await api.get("/v1/drafts")).data["items"]) == 2
         only = (await api.get("/v1/drafts", definition_id="test.another")).data["items"]
         assert len(only) == 1
         broken = document({"ask": wait("nowhere"), "done": end()}, id="test.broken")

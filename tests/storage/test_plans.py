@@ -21,7 +21,7 @@ from orbit_server.settings import Settings
 from orbit_server.storage.faults import FAULTS
 from orbit_server.storage.migrations import migrate
 from orbit_server.storage.tables import tasks
-from orbit_server.weave.definitions.drafts import drop_unused
+from orbit_server.weave.definitions.drafts import drop_old
 from orbit_server.weave.definitions.usage import _running as unfinished
 from orbit_server.weave.signals.queries import page as signals_page
 from orbit_server.weave.sweeps.inbox import pending
@@ -55,7 +55,7 @@ PAGES: dict[str, Callable[[Connection], object]] = {
     ),
     "COVERING INDEX ix_tasks_ready (queue_id=? AND state=?": lambda conn: conn.execute(by_handler(IDS)),
     "ix_definition_drafts_namespace (namespace_id=? AND definition_id=?": partial(
-        drop_unused, namespace_id=IDS[0], definition_id="a"
+        drop_old, namespace_id=IDS[0], definition_id="a"
     ),
     "ix_bulks_due (due_at<?": partial(due_bulks, at=LATER, limit=10),
     "ix_bulk_items_state (bulk_id=? AND state=?": partial(pending_items, bulk_id=IDS[0], limit=10),

@@ -1,7 +1,7 @@
 """Drafts: definitions on trial in a development namespace, named by their content instead of a version.
 
-A draft never becomes current and takes no version number. One that nobody started is dropped when enough
-newer ones of its definition exist; one that was started is kept as long as its workflows.
+A draft never becomes current and takes no version number. The newest of a definition are kept; an older one
+goes once no workflow needs it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, delete, or_, select, update
 
 from orbit_sdk.engine.plan import compile_plan
 from orbit_sdk.errors import Detail, FailedPrecondition
@@ -21,7 +21,7 @@ from orbit_server.platform.namespaces import DEVELOPMENT, NAMESPACES
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Done, Keyless, Needs, Outcome, Refused
 from orbit_server.storage.database import Database
-from orbit_server.storage.tables import definition_documents, definition_drafts
+from orbit_server.storage.tables import definition_documents, definition_drafts, instances
 from orbit_server.weave.definitions.catalog import Catalog, Compiled
 from orbit_server.weave.definitions.publish import Checked, handlers_text, refuse_errors
 from orbit_server.weave.definitions.rows import (
@@ -33,8 +33,9 @@ from orbit_server.weave.definitions.rows import (
     pointer_key,
 )
 
-UNUSED_MAX: Final = 20
-"""Drafts of one definition that nobody started."""
+KEPT: Final = 20
+"""So many drafts of one definition are kept whether they run or not."""
+_AT_ONCE: Final = 5
 
 _ROW = [definition_drafts.c[name] for name in DRAFTS.columns]
 
@@ -103,7 +104,7 @@ async def keep_draft(  # noqa: PLR0913  # one keyword per part of the request
     actor: str,
     seed: IdSeed,
 ) -> DraftRow:
-    """Keep a checked document as a draft, and drop the oldest ones that nobody started.
+    """Keep a checked document as a draft, and drop old ones that no workflow needs.
 
     Raises InvalidArgument with every error found, FailedPrecondition outside a development namespace.
     """
@@ -124,27 +125,31 @@ async def keep_draft(  # noqa: PLR0913  # one keyword per part of the request
     )
     catalog.keep(Compiled(key, definition, checked.digest, plan, plan.queues))
     lane = pointer_key(namespace_id, definition.id)
-    await database.write(lambda conn: drop_unused(conn, namespace_id, definition.id), lane=lane)
+    await database.write(lambda conn: drop_old(conn, namespace_id, definition.id), lane=lane)
     return made
 
 
-def drop_unused(conn: Connection, namespace_id: Id, definition_id: str) -> int:
-    """Drop the oldest unused drafts of a definition beyond the limit; how many went."""
-    table = definition_drafts
-    old = select(table.c.id).where(
-        table.c.namespace_id == namespace_id,
-        table.c.definition_id == definition_id,
-        table.c.used_at.is_(None),
-    )
-    order = (table.c.made_at.desc(), table.c.id.desc())
-    ids = [*conn.execute(old.order_by(*order).offset(UNUSED_MAX).limit(UNUSED_MAX)).scalars()]
+def drop_old(conn: Connection, namespace_id: Id, definition_id: str) -> int:
+    """Drop the oldest drafts of a definition beyond the limit that no workflow needs any more; how many went.
+
+    At most a few are looked at each time: every new draft looks again.
+    """
+    d, i = definition_drafts.c, instances.c
+    old = select(d.id).where(d.namespace_id == namespace_id, d.definition_id == definition_id)
+    order = (d.made_at.desc(), d.id.desc())
+    ids = [*conn.execute(old.order_by(*order).offset(KEPT).limit(_AT_ONCE)).scalars()]
     if not ids:
         return 0
     # A start touches its draft too: whoever comes second sees what the first one did.
-    conn.execute(update(table).where(table.c.id.in_(sorted(ids))).values(lock_seq=table.c.lock_seq + 1))
-    still = select(table.c.id).where(table.c.id.in_(ids), table.c.used_at.is_(None))
-    gone = sorted(conn.execute(still).scalars())
-    conn.execute(delete(table).where(table.c.id.in_(gone)))
+    touch = update(definition_drafts).where(d.id.in_(sorted(ids))).values(lock_seq=d.lock_seq + 1)
+    conn.execute(touch)
+    runs = (
+        select(i.id)
+        .where(i.namespace_id == namespace_id, i.definition_id == definition_id, i.definition_key == d.id)
+        .exists()
+    )
+    gone = sorted(conn.execute(select(d.id).where(d.id.in_(ids), or_(d.used_at.is_(None), ~runs))).scalars())
+    conn.execute(delete(definition_drafts).where(d.id.in_(gone)))
     conn.execute(delete(definition_documents).where(definition_documents.c.id.in_(gone)))
     return len(gone)
 

@@ -56,7 +56,7 @@ class DocumentRow:
 class DraftRow:
     """A definition on trial: `version` is only what its document says, the digest is what it goes by.
 
-    `used_at`: when it was first started; such a draft is kept as long as its workflows are.
+    `used_at`: when it was first started; such a draft stays at least as long as its workflows are kept.
     """
 
     id: Id

@@ -240,6 +240,7 @@ PLANTS: list[tuple[int, str, tuple[str, ...]]] = [
     (3, "without its result", ("DELETE FROM task_results WHERE task_id = :ended_first_task",)),
     (3, "has no stored body", ("DELETE FROM signal_bodies WHERE id = :pending",)),
     (3, "has no stored document", ("DELETE FROM definition_documents",)),
+    (3, "runs a definition that is not stored", ("DELETE FROM definition_documents",)),
     (3, "that is not stored", ("UPDATE steps SET result_ref = 'P:nowhere' WHERE id = :ended_first",)),
     (3, "counts 5 pending signals", ("UPDATE instances SET pending_signals = 5 WHERE id = :waiting",)),
     (
