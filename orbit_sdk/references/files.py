@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from orbit_sdk.errors import InvalidArgument, NotFound, Unavailable
 from orbit_sdk.handlers.markers import FileRef
@@ -39,7 +39,7 @@ class FolderFiles:
         with tempfile.NamedTemporaryFile(dir=self._root / "new", delete=False) as made:
             temporary = Path(made.name)
             try:
-                sha256, size = _copy(source, made.file)
+                sha256, size = _copy(source, made)
                 made.flush()
                 os.fsync(made.fileno())
                 self._keep(temporary, sha256)
@@ -90,7 +90,7 @@ class FolderFiles:
         return self._root / sha256[:2] / sha256
 
 
-def _copy(source: bytes | Path | BinaryIO, sink: BinaryIO) -> tuple[str, int]:
+def _copy(source: bytes | Path | BinaryIO, sink: IO[bytes]) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
     for piece in _pieces(source):
         digest.update(piece)
