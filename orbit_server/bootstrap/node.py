@@ -62,6 +62,7 @@ from orbit_server.platform.namespaces import (
     NamespaceRow,
 )
 from orbit_server.pulse.dispatch.dispatcher import Dispatcher
+from orbit_server.pulse.keys.lines import KeyLines
 from orbit_server.pulse.queues import rows as queue_rows
 from orbit_server.pulse.tasks import rows as task_rows
 from orbit_server.pulse.tasks.hints import InboxWritten, OfferWithdrawn, QueueChanged, TasksDueAt
@@ -167,9 +168,11 @@ async def running(
         )
         node = Node(new_seed(clock).nth(0), await database.now(), f"{settings.host}:{settings.port}")
         await dispatcher.limits.refresh(database)
-        sweep = Sweep(database, clock, of_server(settings))
+        sweep, lines = Sweep(database, clock, of_server(settings)), KeyLines(clock.monotonic_us)
         secret, checks = _secret(namespace), Checker(database, settings.check_limit_ms)
-        ground = _Ground(settings, clock, database, dispatcher, hints, times, node, secret, sweep, checks)
+        ground = _Ground(
+            settings, clock, database, dispatcher, hints, times, node, secret, sweep, checks, lines
+        )
         parts = _build(ground)
         listeners.append(lambda committed: _wake_inbox(parts.loops, committed))
         background = [asyncio.create_task(dispatcher.run()), asyncio.create_task(parts.gateway.run())]
@@ -204,6 +207,7 @@ class _Ground:
     secret: bytes
     sweep: Sweep
     checks: Checker
+    lines: KeyLines
     last_backlog: LastBacklog = field(default_factory=LastBacklog)
     lag: LoopLag = field(default_factory=LoopLag)
 
@@ -277,6 +281,7 @@ def _gateway(ground: _Ground, weave: Weave, authenticator: Authenticator) -> Gat
             is_valid=authenticator.is_valid,
             clock=clock,
             node_id=ground.node.id,
+            lines=ground.lines,
             companion_of=lambda task_id, workflow_id: companion(workflow_id, task_id),
             times=ground.times,
             settings=GatewaySettings(
@@ -293,7 +298,7 @@ def _loops(ground: _Ground, weave: Weave, interest: Interest) -> Runners:
         due_tasks(database, times, min(_DUE_TASKS_MS, settings.loop_ms)),
         leases(database, times, settings.loop_ms),
         deadlines(database, times, settings.loop_ms),
-        admissions(database, settings.loop_ms),
+        admissions(database, ground.lines, settings.loop_ms),
         inbox(database, weave, clock, settings.loop_ms),
         due_steps(database, weave, clock, settings.loop_ms),
         checkpoints(database, weave, clock, settings.loop_ms),

@@ -11,6 +11,7 @@ from orbit_sdk.values.ids import Id
 from orbit_server.clock import Clock
 from orbit_server.platform.permissions import Principal
 from orbit_server.pulse.dispatch.sessions import WorkerSession
+from orbit_server.pulse.keys.lines import KeyLines
 from orbit_server.pulse.times import TIMES, PulseTimes
 from orbit_server.storage.commands import Command
 from orbit_server.storage.database import Database
@@ -78,6 +79,7 @@ class GatewayParts:
     is_valid: Callable[[Id], Awaitable[bool]]
     clock: Clock
     node_id: Id
+    lines: KeyLines
     companion_of: CompanionOf | None = None
     times: PulseTimes = TIMES
     settings: GatewaySettings = field(default_factory=GatewaySettings)

@@ -84,7 +84,7 @@ class Session:
             for offer in part:
                 held = Held(offer.task_id, offer.attempt_id, offer.generation)
                 offered = not offer.started
-                self.known[offer.attempt_id] = KnownAttempt(held, offer.workflow_id, offered)
+                self.known[offer.attempt_id] = KnownAttempt(held, offer.workflow_id, offered, offer.key)
             if not self._send(wire.Offer(items=[item_of(offer) for offer in part]), size):
                 self._return(part)
 

@@ -47,6 +47,8 @@ class KnownAttempt:
     workflow_id: Id | None
     offered: bool = False
     """Pushed, and its start not granted yet."""
+    key: tuple[Id, Id] | None = None
+    """Its concurrency key and the key's class."""
 
 
 class Work:
@@ -230,6 +232,10 @@ class Work:
         """Raises InvalidArgument when what is told cannot be stored exactly."""
         make = self._parts.companion_of
         companion = None if make is None or workflow_id is None else make(item.task_id, workflow_id)
+        known = self._known.get(item.attempt_id)
+        if workflow_id is None and known is not None and known.key is not None:
+            # Whoever stands next follows in the transaction that frees the key.
+            companion = self._parts.lines.next_of(*known.key)
         return RecordResult(
             namespace_id=self._facts.namespace_id,
             held=Held(item.task_id, item.attempt_id, item.generation),

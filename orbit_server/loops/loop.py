@@ -20,6 +20,7 @@ from orbit_server.storage.database import Database
 log = logging.getLogger(__name__)
 
 _SPACING_US: Final = 10_000
+"""However many hints arrive, two runs are at least so far apart."""
 _JITTER: Final = 0.1
 _ERROR_WAIT_US: Final = 200_000
 _ERROR_WAIT_MAX_US: Final = 3_000_000
@@ -45,14 +46,12 @@ class Loop:
     """A kind of background work. `run_once` gets the database's time.
 
     `heeds_clock`: rests while the database clock is not trusted, as everything that time decides must.
-    `spacing_us`: however many hints arrive, two runs are at least so far apart.
     """
 
     name: str
     run_once: Callable[[int], Awaitable[Report]]
     interval_ms: int
     heeds_clock: bool = True
-    spacing_us: int = _SPACING_US
 
 
 @dataclass(slots=True)
@@ -146,7 +145,7 @@ class Runner:
 
     async def _rest(self) -> None:
         """Until the next look is due; a hint may bring it forward."""
-        earliest_us = self._clock.monotonic_us() + self.loop.spacing_us
+        earliest_us = self._clock.monotonic_us() + _SPACING_US
         while True:
             self._changed.clear()
             left_us = max(self._look_at_us, earliest_us) - self._clock.monotonic_us()

@@ -27,6 +27,7 @@ from orbit_server.gateway import (
     gateway_blueprint,
 )
 from orbit_server.platform.permissions import Names, Principal, SignalRights
+from orbit_server.pulse.keys.lines import KeyLines
 from orbit_server.pulse.tasks.hints import OfferWithdrawn
 from orbit_server.pulse.times import PulseTimes
 from orbit_server.storage.migrations import migrate
@@ -54,6 +55,7 @@ class Served(House):
             "reader": principal("reader", permissions=frozenset({"tasks:read"})),
         }
         self.revoked: set[str] = set()
+        self.lines = KeyLines(self.clock.monotonic_us)
         self.gateway = Gateway(
             GatewayParts(
                 database=self.database,
@@ -62,6 +64,7 @@ class Served(House):
                 is_valid=self._is_valid,
                 clock=self.clock,
                 node_id="0" * 32,
+                lines=self.lines,
                 times=times,
                 settings=GatewaySettings(**settings),
             )

@@ -21,8 +21,12 @@ from orbit_sdk.protocol.frames import encode
 from orbit_sdk.worker import Worker
 from orbit_server.gateway.rows import SessionRow, write_session
 from orbit_server.platform.permissions import Names
+from orbit_server.pulse.keys.commands import Admit
+from orbit_server.pulse.keys.lines import KeyLines
+from orbit_server.pulse.keys.sweeps import sweep_keys
 from orbit_server.pulse.sweeps import sweep_due
 from orbit_server.pulse.tasks.commands import CancelTask
+from orbit_server.pulse.tasks.keys.records import class_id_of, key_id_of
 from orbit_server.pulse.tasks.lifecycle import Recovery as TaskRecovery
 from orbit_server.pulse.tasks.lifecycle import TaskState
 from orbit_server.pulse.times import PulseTimes
@@ -289,6 +293,47 @@ async def test_a_worker_hears_of_what_another_server_withdrew_and_cancelled(mari
         assert found == {("withdrawn", offer.attempt_id), ("cancel", running.attempt_id)}
         await house.gateway.sweep()
         assert (await worker.result(running, outcome="CANCELLED")).answer == "ACCEPTED"
+
+
+async def test_who_stands_next_in_line_follows_in_the_transaction_that_frees_the_key(house: Served) -> None:
+    async with house.connected() as worker:
+        await worker.greet()
+        await worker.ready(9)
+        tasks = [await house.submit(concurrency_key="acct:9") for _ in range(4)]
+        (offer,) = await worker.offers(1)
+        # The first end is seen by a sweep, which reads the line; those after it need none.
+        await worker.result(offer)
+        assert (await sweep_keys(house.database, await house.database.now(), house.lines)).moved == 1
+        (offer,) = await worker.offers(1)
+        assert offer.task_id == tasks[1]
+        for task_id in tasks[2:]:
+            item = wire.ResultItem(**claim(offer).model_dump(), task_id=offer.task_id, outcome="SUCCEEDED")
+            await worker.say(wire.Result(items=[item]))
+            (offer,) = await worker.offers(1)
+            assert offer.task_id == task_id
+            await house.sound()
+
+
+async def test_an_old_line_and_one_whose_first_has_gone_admit_nobody_wrongly(house: Served) -> None:
+    async with house.connected() as worker:
+        await worker.greet()
+        await worker.ready(9)
+        tasks = [await house.submit(concurrency_key="acct:9") for _ in range(3)]
+        (offer,) = await worker.offers(1)
+        key_id, class_id = key_id_of(SPACE, "jobs", "acct:9"), class_id_of(SPACE, "jobs", "acct")
+        house.lines.read(key_id, [tasks[1]])
+        await house.database.committer.submit(CancelTask(None, SPACE, tasks[1], house.by()))
+        await worker.result(offer)
+        assert (await house.task(tasks[2])).blocked
+        await house.sound()
+        assert await house.admit() == 1
+        house.lines.read(key_id, tasks)
+        now = house.clock.monotonic_us()
+        old = KeyLines(lambda: now)
+        old.read(key_id, tasks)
+        now += 300_000
+        assert old.next_of(key_id, class_id) is None
+        assert house.lines.next_of(key_id, class_id) == Admit(key_id, class_id, (tasks[0],))
 
 
 async def test_a_draining_worker_gets_nothing_more_but_may_report(house: Served) -> None:

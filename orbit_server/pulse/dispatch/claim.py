@@ -9,6 +9,7 @@ from orbit_sdk.values.ids import Id
 from orbit_server.pulse.dispatch.sessions import Offer
 from orbit_server.pulse.tasks.decide.start import Claimant, claim
 from orbit_server.pulse.tasks.holdings import tried_before
+from orbit_server.pulse.tasks.keys.operations import key_of
 from orbit_server.pulse.tasks.lifecycle import VERIFIED, AttemptKind, AttemptState
 from orbit_server.pulse.tasks.limits.operations import may_take, take
 from orbit_server.pulse.tasks.operations import apply
@@ -133,6 +134,7 @@ def claim_one(book: Book, ticket: Ticket, times: PulseTimes) -> Offer | None:
         previous_progress=None if progress is None else progress.body,
         waited_us=max(0, attempt.offered_at - task.virtual_start),
         virtual_start=task.virtual_start,
+        key=None if task.concurrency_key is None else key_of(task, task.concurrency_key),
         fair=task.fairness_key is not None,
     )
 

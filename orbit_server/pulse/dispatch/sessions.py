@@ -59,6 +59,8 @@ class Offer:
     waited_us: int = 0
     """From READY to the claim; only where the task has no fairness key."""
     virtual_start: int = 0
+    key: tuple[Id, Id] | None = None
+    """The ids of its concurrency key and of the key's class, where it has one."""
     fair: bool = False
     """Whether the task has a fairness key: its `virtual_start` moves the queue's virtual time."""
 

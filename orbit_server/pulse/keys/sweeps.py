@@ -8,6 +8,7 @@ from functools import partial
 
 from sqlalchemy import Connection, select
 
+from orbit_server.pulse.keys.lines import KeyLines
 from orbit_server.pulse.keys.queries import due_keys
 from orbit_server.pulse.sweeps import SweepReport
 from orbit_server.storage import tables
@@ -20,8 +21,10 @@ _BITE = 100
 _BITES_MAX = 20
 
 
-async def sweep_keys(database: Database, at: int) -> SweepReport:
-    """Look at every key that is due; `moved` counts the tasks that were admitted."""
+async def sweep_keys(database: Database, at: int, lines: KeyLines | None = None) -> SweepReport:
+    """Look at every key that is due; `moved` counts the tasks that were admitted. `lines` learns who is
+    next.
+    """
     seen = moved = failed = 0
     place: Place | None = None
     for _ in range(_BITES_MAX):
@@ -30,7 +33,8 @@ async def sweep_keys(database: Database, at: int) -> SweepReport:
             break
         place = found[-1][0]
         futures = [database.committer.post(command, background=True) for _, command in found]
-        for answer in await asyncio.gather(*futures, return_exceptions=True):
+        answers = await asyncio.gather(*futures, return_exceptions=True)
+        for (_, command), answer in zip(found, answers, strict=True):
             if isinstance(answer, asyncio.CancelledError):
                 raise answer
             if isinstance(answer, BaseException):
@@ -38,6 +42,8 @@ async def sweep_keys(database: Database, at: int) -> SweepReport:
                 failed += 1
             else:
                 moved += answer.answer
+                if lines is not None:
+                    lines.read(command.key_id, command.waiters[answer.answer :])
         seen += len(found)
         if len(found) < _BITE:
             break

@@ -53,6 +53,12 @@ def rows_for(namespace_id: Id, queue: str, key: str) -> Needs:
     }
 
 
+def key_of(task: Task, key: str) -> tuple[Id, Id]:
+    """The ids of the key and of its class."""
+    namespace_id, queue = task.namespace_id, task.queue
+    return key_id_of(namespace_id, queue, key), class_id_of(namespace_id, queue, class_of(key))
+
+
 def settle(book: Book, before: Task | None, after: Task) -> Task:
     """The task with its KEY cause decided, and its key's row written.
 
