@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from orbit_sdk.engine.records import altered
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.dispatch.sessions import Offer
+from orbit_server.pulse.tasks.decide.move import Move
 from orbit_server.pulse.tasks.decide.start import Claimant, claim
 from orbit_server.pulse.tasks.holdings import tried_before
 from orbit_server.pulse.tasks.keys.operations import key_of
@@ -92,14 +93,11 @@ def claim_one(book: Book, ticket: Ticket, times: PulseTimes) -> Offer | None:
     else:
         earlier = book.members(ATTEMPTS, task.id) if task.state in VERIFIED else ()
         move = claim(task, earlier, ticket.who, ticket.attempt_id, book.now, times)
+        if move is not None and ticket.limits:
+            move = _permitted(book, move, ticket.limits)
         if move is None:
             return None
         attempt = move.attempt
-        if attempt is not None and ticket.limits:
-            if not may_take(book, ticket.limits):
-                return None
-            attempt = altered(attempt, permits=take(book, ticket.limits))
-            move = altered(move, attempt=attempt)
         task = apply(book, task, None, move)
     if attempt is None:
         return None
@@ -137,6 +135,15 @@ def claim_one(book: Book, ticket: Ticket, times: PulseTimes) -> Offer | None:
         key=None if task.concurrency_key is None else key_of(task, task.concurrency_key),
         fair=task.fairness_key is not None,
     )
+
+
+def _permitted(book: Book, move: Move, limits: tuple[Id, ...]) -> Move | None:
+    """The move with a permit of every limit, where it opens an attempt; None when one of them is full."""
+    if move.attempt is None:
+        return move
+    if not may_take(book, limits):
+        return None
+    return altered(move, attempt=altered(move.attempt, permits=take(book, limits)))
 
 
 def _plain(ids: list[Id]) -> Needs:
