@@ -208,7 +208,7 @@ class Work:
         workflows = await self._workflows(message.items)
         settled: list[wire.SettledItem] = []
         told: list[wire.ResultItem] = []
-        commands: list[RecordResult] = []
+        commands: list[Command[Any]] = []
         for item in message.items:
             try:
                 if item.attempt_id not in workflows:
@@ -217,8 +217,9 @@ class Work:
                 told.append(item)
             except OrbitError as error:
                 settled.append(_settled(item.attempt_id, "REFUSED", error.message))
+        commands.extend(self._next_in_line(commands))
         answers = await self._answers(commands)
-        for item, answer in zip(told, answers, strict=True):
+        for item, answer in zip(told, answers, strict=False):
             if isinstance(answer, OrbitError):
                 _LOG.warning("result of attempt %s is not stored yet: %s", item.attempt_id, answer.message)
                 self._tell(_error(answer, "result"))
@@ -228,14 +229,22 @@ class Work:
         if settled:
             self._tell(wire.Settled(items=settled))
 
+    def _next_in_line(self, results: Sequence[Command[Any]]) -> list[Command[Any]]:
+        """Whoever stands next for a key that a result frees is admitted right after it, in its transaction as
+        a rule. Nothing depends on it: where it comes too early or finds nobody, the row says so.
+        """
+        found: list[Command[Any]] = []
+        for result in results:
+            known = self._known.get(result.held.attempt_id) if isinstance(result, RecordResult) else None
+            if known is not None and known.key is not None:
+                admit = self._parts.lines.next_of(*known.key, lane=result.lane)
+                found += [] if admit is None else [admit]
+        return found
+
     def _command(self, item: wire.ResultItem, workflow_id: Id | None) -> RecordResult:
         """Raises InvalidArgument when what is told cannot be stored exactly."""
         make = self._parts.companion_of
         companion = None if make is None or workflow_id is None else make(item.task_id, workflow_id)
-        known = self._known.get(item.attempt_id)
-        if workflow_id is None and known is not None and known.key is not None:
-            # Whoever stands next follows in the transaction that frees the key.
-            companion = self._parts.lines.next_of(*known.key)
         return RecordResult(
             namespace_id=self._facts.namespace_id,
             held=Held(item.task_id, item.attempt_id, item.generation),

@@ -332,8 +332,9 @@ async def test_an_old_line_and_one_whose_first_has_gone_admit_nobody_wrongly(hou
         old = KeyLines(lambda: now)
         old.read(key_id, tasks)
         now += 300_000
-        assert old.next_of(key_id, class_id) is None
-        assert house.lines.next_of(key_id, class_id) == Admit(key_id, class_id, (tasks[0],))
+        assert old.next_of(key_id, class_id, lane="l") is None
+        named = Admit(key_id, class_id, (tasks[0],), beside="l")
+        assert house.lines.next_of(key_id, class_id, lane="l") == named
 
 
 async def test_a_draining_worker_gets_nothing_more_but_may_report(house: Served) -> None:

@@ -24,16 +24,19 @@ class Admit(Keyless):
 
     `unclaimed` are tasks that were admitted long ago: where the key is full and others wait, they are taken
     back and go to the end of the line. Both lists were read without a lock. Answers how many were admitted.
+
+    `beside`: the lane of the command that makes the room, to be decided right after it.
     """
 
     key_id: Id
     class_id: Id
     waiters: tuple[Id, ...]
     unclaimed: tuple[Id, ...] = ()
+    beside: str | None = None
 
     @property
     def lane(self) -> str:
-        return self.key_id
+        return self.beside or self.key_id
 
     def needs(self) -> Needs:
         ids = [*self.waiters, *self.unclaimed]

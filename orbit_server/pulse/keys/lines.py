@@ -32,8 +32,8 @@ class KeyLines:
         if waiters and len(self._lines) < _LINES_MAX:
             self._lines[key_id] = (self._now(), list(reversed(waiters)))
 
-    def next_of(self, key_id: Id, class_id: Id) -> Admit | None:
-        """The command that admits the first in line; each is named once."""
+    def next_of(self, key_id: Id, class_id: Id, *, lane: str) -> Admit | None:
+        """The command that admits the first in line, for this lane; each is named once."""
         found = self._lines.get(key_id)
         if found is None:
             return None
@@ -41,4 +41,4 @@ class KeyLines:
         if not waiters or at < self._now() - _FRESH_US:
             del self._lines[key_id]
             return None
-        return Admit(key_id, class_id, (waiters.pop(),))
+        return Admit(key_id, class_id, (waiters.pop(),), beside=lane)
