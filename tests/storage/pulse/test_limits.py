@@ -177,6 +177,27 @@ async def test_two_servers_share_one_limit(two_houses: tuple[House, House]) -> N
     assert (await row_of(first)).running == 0
 
 
+async def test_another_server_heeds_a_new_limit_from_its_next_look_on_and_its_changes_at_once(
+    two_houses: tuple[House, House],
+) -> None:
+    first, second = two_houses
+    for _ in range(5):
+        await first.submit()
+    worker = second.worker()
+    await first.limit(running_max=1)
+    (offer,) = await second.claimed(worker, 5)
+    # From here on the other server does not look again: the row itself says what changed.
+    second.dispatcher._limits_read_us = second.clock.monotonic_us() + 60_000_000
+    await second.report(offer, Said.SUCCEEDED, result=1)
+    await first.limit(running_max=0)
+    assert await second.claimed(worker, 5) == []
+    await first.limit(running_max=2)
+    for place in second.dispatcher._held.places():
+        second.dispatcher._held.free(place)
+    assert await second.claimed(worker, 5)
+    await first.sound()
+
+
 async def test_claims_results_and_lost_leases_at_once_never_break_the_limit(house: House) -> None:
     await house.limit(running_max=2)
     worker = house.worker()
