@@ -86,6 +86,8 @@ class WorkerSession(Answer):
     """Its build gets no work."""
     stuck: int = 0
     """How many of its handlers go on although their attempts are over."""
+    refused: dict[str, str] = Field(default_factory=dict)
+    """Handlers that it announced and that are not served, `name@version` to the reason."""
 
 
 class Healthy(Answer):

@@ -66,6 +66,7 @@ def _view(row: Any, blocked: bool) -> dict[str, Any]:
         "seen_at": to_rfc3339(row.seen_at),
         "blocked": blocked,
         "stuck": row.stuck,
+        "refused": orjson.Fragment(row.refused or "{}"),
     }
     if row.build is not None:
         view["build"] = row.build

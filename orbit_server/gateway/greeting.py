@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,7 +56,7 @@ async def greet(parts: GatewayParts, principal: Principal, session_id: Id, hello
     )
     refused = [*_refused_queues(hello, principal), *_refused_handlers(hello, others)]
     facts = _facts(principal, session_id, hello, {(item.kind, item.name) for item in refused})
-    row = _row(parts, principal, facts, hello)
+    row = _row(parts, principal, facts, hello, refused)
     await parts.database.write(lambda conn: write_session(conn, row, now), lane=session_id)
     bound = await _reconcile(parts, facts, hello, now)
     welcome = wire.Welcome(
@@ -113,7 +113,14 @@ def _facts(
     )
 
 
-def _row(parts: GatewayParts, principal: Principal, facts: SessionFacts, hello: wire.Hello) -> SessionRow:
+def _row(
+    parts: GatewayParts,
+    principal: Principal,
+    facts: SessionFacts,
+    hello: wire.Hello,
+    refused: Sequence[wire.Refused],
+) -> SessionRow:
+    not_served: dict[str, Any] = {one.name: one.reason for one in refused if one.kind == "HANDLER"}
     handlers: dict[str, Any] = {
         handler_key(one.name, one.version): {
             "recovery": one.recovery,
@@ -133,6 +140,7 @@ def _row(parts: GatewayParts, principal: Principal, facts: SessionFacts, hello: 
         build=facts.build,
         handlers=canonical_json(handlers),
         queues=canonical_json([*sorted(facts.queues)]),
+        refused=canonical_json(not_served) if not_served else None,
     )
 
 

@@ -29,6 +29,8 @@ class SessionRow:
     build: str
     handlers: str
     queues: str
+    refused: str | None = None
+    """Handlers of the hello that are not served, `name@version` to the reason (canonical JSON)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ def write_session(conn: Connection, row: SessionRow, now: int) -> None:
             seen_at=now,
             closed_at=None,
             stuck=0,
+            refused=row.refused,
         )
     )
 

@@ -500,6 +500,7 @@ sessions = _table(
     instant("seen_at"),
     instant("closed_at", null=True),
     number("stuck"),
+    body("refused", null=True),
     Index("ix_sessions_namespace", "namespace_id", "id"),
     Index("ix_sessions_open", "closed_at", "seen_at"),
 )

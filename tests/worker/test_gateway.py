@@ -147,6 +147,8 @@ async def test_a_queue_without_a_right_and_a_handler_with_other_types_are_refuse
             ("QUEUE", "secret"),
             ("HANDLER", "work@1"),
         ]
+        stored = {row.id: row.refused for row in await session_rows(house)}
+        assert list(json.loads(stored[welcome.session_id] or "")) == ["work@1"]
         await second.ready(5)
         await first.ready(1)
         await house.submit()

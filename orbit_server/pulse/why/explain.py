@@ -173,6 +173,10 @@ def _nobody_offers(on_queue: list[Session], key: str, facts: Facts) -> str:
     task = facts.task
     if task.state in VERIFIED and any(key in one.handlers for one in on_queue):
         return f"no worker on queue {task.queue} can verify {key}"
+    refused = sorted(one.worker for one in on_queue if key in one.refused)
+    if refused:
+        reason = next(one.refused[key] for one in on_queue if key in one.refused)
+        return f"{key} of {', '.join(refused)} on queue {task.queue} is refused: {reason}; then start it anew"
     others = sorted(
         {
             int(name.rpartition("@")[2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -37,6 +37,8 @@ class Session:
     queues: frozenset[str]
     handlers: Mapping[str, Any]
     blocked: bool
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """What it announced and does not serve, by `name@version`: the reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def read_facts(conn: Connection, task: Task, now: int) -> Facts:
 
 def _sessions(conn: Connection, namespace_id: Id) -> list[Session]:
     rows = conn.execute(
-        select(_S.worker, _S.build, _S.queues, _S.handlers)
+        select(_S.worker, _S.build, _S.queues, _S.handlers, _S.refused)
         .where(_S.namespace_id == namespace_id, _S.closed_at.is_(None))
         .limit(_SESSIONS_MAX)
     ).all()
@@ -94,6 +96,7 @@ def _sessions(conn: Connection, namespace_id: Id) -> list[Session]:
             frozenset(orjson.loads(row.queues)),
             orjson.loads(row.handlers),
             row.build in blocked,
+            orjson.loads(row.refused) if row.refused else {},
         )
         for row in rows
     ]

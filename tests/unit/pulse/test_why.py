@@ -321,3 +321,10 @@ def test_a_handler_that_has_to_report_is_shown_with_the_time_that_it_has_left() 
     heard = why(later[0], attempt=later[1]).conditions[1]
     assert (heard.since, heard.until) == (NOW + SECOND, NOW + 6 * SECOND)
     assert "last reported" in heard.message
+
+
+def test_a_handler_that_is_refused_for_its_types_is_named_with_its_worker_and_the_reason() -> None:
+    session = replace(serving("other@1"), refused={"work@1": "other types"})
+    found = why(ready(), sessions=(session,))
+    assert codes(found) == ["NO_HANDLER"]
+    assert only(found) == "work@1 of w on queue jobs is refused: other types; then start it anew"

@@ -605,6 +605,7 @@ CREATE TABLE IF NOT EXISTS sessions (
     seen_at BIGINT NOT NULL,
     closed_at BIGINT,
     stuck BIGINT NOT NULL,
+    refused MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     PRIMARY KEY (id),
     KEY ix_sessions_namespace (namespace_id, id),
     KEY ix_sessions_open (closed_at, seen_at)

@@ -758,6 +758,7 @@ CREATE TABLE IF NOT EXISTS sessions (
     seen_at INTEGER NOT NULL,
     closed_at INTEGER,
     stuck INTEGER NOT NULL,
+    refused TEXT,
     PRIMARY KEY (id)
 )
  WITHOUT ROWID,
