@@ -101,11 +101,8 @@ def _controlled(turn: Turn, operation: str) -> None:
 
 
 def _gate(turn: Turn, *, closed: bool) -> None:
-    tasks = tuple(
-        step.task_id
-        for step in turn.steps.values()
-        if step.state is StepState.WAITING_TASK and step.task_id is not None
-    )
+    # Of steps in review too: such a task may still begin, if only its report could not be applied.
+    tasks = tuple(step.task_id for step in turn.steps.values() if step.task_id is not None)
     if tasks:
         turn.effects.append(GateTasks(tasks, closed))
 

@@ -114,6 +114,9 @@ def _stop_task(turn: Turn, step: Step, reason: str) -> None:
 
 def _stop_review(turn: Turn, step: Step, reason: str) -> None:
     if holds_unknown_effect(turn, step):
+        if step.task_id is not None and step.review_class is ReviewClass.ENGINE_ERROR:
+            # Only its report could not be applied: the task itself may still begin, or run.
+            turn.effects.append(CancelTask(step.task_id, reason))
         return
     if step.task_id is not None:
         if (step.reason or "").endswith(IN_REVIEW):

@@ -15,6 +15,7 @@ from orbit_sdk.engine import (
     EngineLimits,
     GateTasks,
     Pause,
+    ReportEngineError,
     Resume,
     ReviewClass,
     SettleTask,
@@ -434,3 +435,22 @@ def test_a_report_for_a_cancelled_workflow_is_stale() -> None:
     late = flow.write(task_, TaskPhase.SUCCEEDED, result=1)
     assert not flow.do(ApplyReport(late, flow.seed())).applied
     flow.check()
+
+
+def test_a_pause_holds_the_task_of_a_step_that_is_in_review_too() -> None:
+    """Its report could not be applied: the task itself may still begin, and must not."""
+    flow = Workflow(document({"a": task("z"), "z": end()}))
+    flow.start()
+    flow.do(ReportEngineError(flow.step("a").id, "it broke", flow.seed()))
+    flow.pause()
+    assert flow.task("a").gated
+    flow.resume()
+    assert not flow.task("a").gated
+
+
+def test_a_cancel_asks_the_task_of_a_step_whose_report_could_not_be_applied() -> None:
+    flow = Workflow(document({"a": task("z"), "z": end()}))
+    flow.start()
+    flow.do(ReportEngineError(flow.step("a").id, "it broke", flow.seed()))
+    flow.cancel()
+    assert (flow.status, flow.task("a").cancel) == ("NEEDS_REVIEW", True)
