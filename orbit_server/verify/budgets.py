@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import orjson
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Row, bindparam, text
 
 from orbit_server.verify.finding import Probe
 
@@ -101,6 +101,7 @@ def _granted(conn: Connection) -> Counter[tuple[str, str, str, int | None]]:
     return found
 
 
+_NOT_REPEATABLE: Final = frozenset({"VERIFIABLE", "MARKED", "CONSERVATIVE"})
 _UNDECIDED: Final = """
         WHERE first.kind = 'RUN' AND again.kind = 'RUN' AND again.started_at IS NOT NULL
           AND first.recovery IN ('VERIFIABLE', 'MARKED', 'CONSERVATIVE') AND first.effect_possible = 1
@@ -127,19 +128,6 @@ EFFECTS: Final = (
         """
         SELECT again.id, first.id FROM attempts first
         JOIN attempts again ON again.task_id = first.task_id AND again.generation > first.generation
-        """,
-        _UNDECIDED,
-    ),
-    Probe(
-        "attempt",
-        "repeats what attempt {0} of another task may have done",
-        """
-        SELECT again.id, first.id FROM (
-          SELECT effect_key FROM task_specs GROUP BY effect_key HAVING COUNT(*) > 1) AS shared
-        JOIN task_specs s ON s.effect_key = shared.effect_key
-        JOIN task_specs z ON z.effect_key = shared.effect_key AND z.task_id <> s.task_id
-        JOIN attempts first ON first.task_id = s.task_id
-        JOIN attempts again ON again.task_id = z.task_id AND again.started_at >= first.started_at
         """,
         _UNDECIDED,
     ),
@@ -175,3 +163,49 @@ EFFECTS: Final = (
         """,
     ),
 )
+
+_SHARED: Final = text(
+    """
+    SELECT s.effect_key, s.task_id FROM task_specs s WHERE s.effect_key IN (
+      SELECT effect_key FROM task_specs GROUP BY effect_key HAVING COUNT(*) > 1)
+    """
+)
+_RUNS: Final = text(
+    """
+    SELECT id, task_id, started_at, effect_possible, recovery FROM attempts
+    WHERE task_id IN :tasks AND kind = 'RUN' AND started_at IS NOT NULL
+    """
+).bindparams(bindparam("tasks", expanding=True))
+_PAIR: Final = text(
+    "SELECT again.id FROM attempts first JOIN attempts again ON again.id = :again"
+    + _UNDECIDED
+    + " AND first.id = :first"
+)
+_BITE: Final = 500
+
+
+def repeated_elsewhere(conn: Connection) -> Iterator[tuple[str, str, str]]:
+    """An attempt that repeats what one of another task of the same effect key may have done.
+
+    Pairs are found here and judged one by one: no index leads from an effect key to its tasks, and a database
+    that joins all of them with all others does not come back.
+    """
+    keys: dict[str, str] = {task_id: key for key, task_id in conn.execute(_SHARED)}
+    runs: dict[str, list[Row[Any]]] = defaultdict(list)
+    tasks = list(keys)
+    for place in range(0, len(tasks), _BITE):
+        for run in conn.execute(_RUNS, {"tasks": tasks[place : place + _BITE]}):
+            runs[keys[run.task_id]].append(run)
+    for found in runs.values():
+        for first in found:
+            if not first.effect_possible or first.recovery not in _NOT_REPEATABLE:
+                continue
+            for again in found:
+                if again.task_id == first.task_id or again.started_at < first.started_at:
+                    continue
+                if conn.execute(_PAIR, {"first": first.id, "again": again.id}).first() is not None:
+                    yield (
+                        "attempt",
+                        again.id,
+                        f"repeats what attempt {first.id} of another task may have done",
+                    )

@@ -8,7 +8,13 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from orbit_server.verify.budgets import BUDGETS, EFFECTS, beyond_the_definition, granted_without_audit
+from orbit_server.verify.budgets import (
+    BUDGETS,
+    EFFECTS,
+    beyond_the_definition,
+    granted_without_audit,
+    repeated_elsewhere,
+)
 from orbit_server.verify.finding import Finding, Look, Probe
 from orbit_server.verify.leases import ONE_LEASE, PERMITS
 from orbit_server.verify.moving import MOVING, facts_and_summaries
@@ -47,7 +53,7 @@ RULES: Final[tuple[Rule, ...]] = (
         BUDGETS,
         (beyond_the_definition, granted_without_audit),
     ),
-    Rule(7, "an effect repeated, or denied, without a decision", EFFECTS),
+    Rule(7, "an effect repeated, or denied, without a decision", EFFECTS, (repeated_elsewhere,)),
     Rule(8, "something unfinished that waits for nothing", MOVING, (facts_and_summaries,)),
     Rule(9, "a change without its trace, or an event of a revision that never was", TRACED),
     Rule(

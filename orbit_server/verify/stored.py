@@ -82,11 +82,13 @@ WHOLE: Final = (
         "step",
         "has a result {0} that is not stored",
         """
-        SELECT s.id, s.result_ref FROM steps s
-        LEFT JOIN task_results r ON r.task_id = SUBSTR(s.result_ref, 3)
-        LEFT JOIN payloads p ON p.id = SUBSTR(s.result_ref, 3)
-        LEFT JOIN signal_bodies b ON b.id = SUBSTR(s.result_ref, 3)
-        WHERE s.result_ref IS NOT NULL AND r.task_id IS NULL AND p.id IS NULL AND b.id IS NULL
+        SELECT s.id, s.result_ref FROM steps s WHERE s.result_ref IS NOT NULL
+          AND NOT EXISTS (SELECT 1 FROM tasks t JOIN task_results r ON r.task_id = t.id
+            WHERE t.instance_id = s.instance_id AND t.id = SUBSTR(s.result_ref, 3))
+          AND NOT EXISTS (SELECT 1 FROM payloads p
+            WHERE p.instance_id = s.instance_id AND p.id = SUBSTR(s.result_ref, 3))
+          AND NOT EXISTS (SELECT 1 FROM signals g JOIN signal_bodies b ON b.id = g.id
+            WHERE g.instance_id = s.instance_id AND g.id = SUBSTR(s.result_ref, 3))
         """,
     ),
     Probe(
