@@ -125,30 +125,36 @@ def test_what_is_open_to_everybody_is_a_short_list() -> None:
     }
 
 
-@pytest.mark.parametrize("route", CLOSED, ids=lambda route: f"{route.method} {route.path}")
-async def test_a_route_opens_to_its_permission_and_to_no_other(edge: Api, route: Route) -> None:
-    await publish(edge, ASKING)
-    workflow_id = await start(edge, ASKING)
-    event = (await edge.get(f"/v1/workflows/{workflow_id}/events", limit=1)).data["items"][0]
-    signal = (await approve(edge, await start(edge, ASKING))).data
-    credential = (await edge.get("/v1/credentials")).data["items"][-1]
+async def one_of_each(api: Api) -> dict[str, str]:
+    """Make one thing of every kind; answers how each is named in the path of a route."""
+    await publish(api, ASKING)
+    workflow_id = await start(api, ASKING)
+    event = (await api.get(f"/v1/workflows/{workflow_id}/events", limit=1)).data["items"][0]
+    signal = (await approve(api, await start(api, ASKING))).data
+    credential = (await api.get("/v1/credentials")).data["items"][-1]
     names = {
         "workflow_id": workflow_id,
-        "task_id": await submit(edge),
+        "task_id": await submit(api),
         "event_id": event["id"],
         "signal_id": signal["id"],
-        "wait_id": (await edge.get("/v1/waits")).data["items"][0]["id"],
+        "wait_id": (await api.get("/v1/waits")).data["items"][0]["id"],
         "credential_id": credential["id"],
         "definition_id": "test.ask",
         "version": "1",
         "digest": "0" * 64,
         "step_key": "ask",
         "queue": "jobs",
-        "schedule_id": (await edge.post("/v1/schedules", BODIES["/v1/schedules"])).data["id"],
+        "schedule_id": (await api.post("/v1/schedules", BODIES["/v1/schedules"])).data["id"],
         "subscription": "results",
-        "bulk_id": (await edge.post("/v1/bulk", BODIES["/v1/bulk"])).data["id"],
+        "bulk_id": (await api.post("/v1/bulk", BODIES["/v1/bulk"])).data["id"],
     }
-    await edge.post("/v1/subscriptions", {"name": "results", "when_full": "DROP_OLDEST"}, key=None)
+    await api.post("/v1/subscriptions", {"name": "results", "when_full": "DROP_OLDEST"}, key=None)
+    return names
+
+
+@pytest.mark.parametrize("route", CLOSED, ids=lambda route: f"{route.method} {route.path}")
+async def test_a_route_opens_to_its_permission_and_to_no_other(edge: Api, route: Route) -> None:
+    names = await one_of_each(edge)
     path = route.path.format(**names)
     without = tuple(sorted(PERMISSIONS - {route.permission, route.instead}))
     closed = await edge.with_rights(replace(EVERYTHING, permissions=without))
