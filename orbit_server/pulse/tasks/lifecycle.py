@@ -46,7 +46,6 @@ LEGAL_MOVES: MappingProxyType[TaskState, frozenset[TaskState]] = MappingProxyTyp
                 _S.NEEDS_REVIEW,
                 _S.SUCCEEDED,
                 _S.FAILED,
-                _S.EXPIRED,
                 _S.CANCELLED,
             }
         ),
