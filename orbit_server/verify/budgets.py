@@ -176,11 +176,9 @@ _RUNS: Final = text(
     WHERE task_id IN :tasks AND kind = 'RUN' AND started_at IS NOT NULL
     """
 ).bindparams(bindparam("tasks", expanding=True))
-_PAIR: Final = text(
-    "SELECT again.id FROM attempts first JOIN attempts again ON again.id = :again"
-    + _UNDECIDED
-    + " AND first.id = :first"
-)
+_PAIR: Final = """
+    SELECT again.id FROM attempts first JOIN attempts again ON again.id = :again AND first.id = :first
+"""
 _BITE: Final = 500
 
 
@@ -196,6 +194,7 @@ def repeated_elsewhere(conn: Connection) -> Iterator[tuple[str, str, str]]:
     for place in range(0, len(tasks), _BITE):
         for run in conn.execute(_RUNS, {"tasks": tasks[place : place + _BITE]}):
             runs[keys[run.task_id]].append(run)
+    judge = text(_PAIR + _UNDECIDED)
     for found in runs.values():
         for first in found:
             if not first.effect_possible or first.recovery not in _NOT_REPEATABLE:
@@ -203,7 +202,7 @@ def repeated_elsewhere(conn: Connection) -> Iterator[tuple[str, str, str]]:
             for again in found:
                 if again.task_id == first.task_id or again.started_at < first.started_at:
                     continue
-                if conn.execute(_PAIR, {"first": first.id, "again": again.id}).first() is not None:
+                if conn.execute(judge, {"first": first.id, "again": again.id}).first() is not None:
                     yield (
                         "attempt",
                         again.id,
