@@ -10,17 +10,17 @@ from typing import Any
 
 from orbit_sdk.client import OrbitClient
 from orbit_server.pulse.ids import queue_id_of
-from tests.bench.flows import HOLD_QUEUE, QUEUE
+from tests.bench.flows import QUEUE
 from tests.bench.rows.throughput import order, parts
 from tests.bench.sizes import Size
-from tests.bench.stage import Stage
+from tests.bench.stage import SLOTS, Stage
 from tests.bench.watch import Watch, connect
 
 Figures = dict[str, Any]
 _BITE = 500
 _GATE = 1
-_BEHIND = HOLD_QUEUE
-"""Any queue that the worker serves, and that no other row of the benchmark has used."""
+_BEHIND = "bench.behind"
+"""A queue of its own, with a worker of its own."""
 _PAIRS = 5
 _A_TURN = 1_500
 
@@ -31,7 +31,9 @@ def head_of_line(built: Stage, size: Size) -> Figures:
     Both queues stand in one database and are emptied in turns, now one first and now the other, so that what
     else happens on the machine meets both; medians of the pairs.
     """
-    _drained(built, QUEUE, min(_A_TURN, size.tasks))
+    built.spawn("tests.bench.worker", built.server.url, built.server.token, str(SLOTS), _BEHIND)
+    for queue in (QUEUE, _BEHIND):
+        _drained(built, queue, min(_A_TURN, size.tasks))
     _block(built, size.blocked)
     clear: list[Turn] = []
     behind: list[Turn] = []
