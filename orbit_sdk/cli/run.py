@@ -84,15 +84,16 @@ def run(
 
 def _only(target: str, out: Output) -> Source:
     """The one workflow of the target, without errors."""
-    loaded = load_or_leave([target], out)
-    if len(loaded.sources) > 1:
+    sources = load_or_leave([target], out).sources
+    found = next(iter(sources), None)
+    if len(sources) > 1 or found is None:
         module, _ = split_target(target)
-        names = [each.workflow.__name__ if each.workflow else str(each.id) for each in loaded.sources]
+        names = [each.workflow.__name__ if each.workflow else str(each.id) for each in sources]
         raise typer.BadParameter(
             f"there are several workflows here: say which, as {module}:{names[0]} ({', '.join(names)})",
             param_hint="TARGET",
         )
-    return loaded.sources[0]
+    return found
 
 
 def _start(

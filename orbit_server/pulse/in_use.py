@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, func, select
 
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.ids import queue_id_of
@@ -33,7 +33,7 @@ def open_tasks(conn: Connection, namespace_id: Id) -> list[OpenTasks]:
     ids = [queue_id_of(owner, queue) for owner, queue in queues_with_tasks(conn) if owner == namespace_id]
     found: dict[tuple[str, int], tuple[int, Id]] = {}
     for first in range(0, len(ids), _AT_ONCE):
-        for handler, version, count, oldest in conn.execute(_by_handler(ids[first : first + _AT_ONCE])):
+        for handler, version, count, oldest in by_handler(conn, ids[first : first + _AT_ONCE]):
             known = found.get((handler, version), (0, oldest))
             found[handler, version] = (known[0] + count, min(known[1], oldest))
     # Ids grow with time, so the smallest is the oldest; when that was is asked of the row.
@@ -44,12 +44,14 @@ def open_tasks(conn: Connection, namespace_id: Id) -> list[OpenTasks]:
     ]
 
 
-def _by_handler(queue_ids: list[Id]) -> Select[Any]:
-    return (
+def by_handler(conn: Connection, queue_ids: list[Id]) -> list[tuple[str, int, int, Id]]:
+    """Handler, version, number of open tasks, the smallest id."""
+    query = (
         select(_T.handler, _T.handler_version, func.count(), func.min(_T.id))
         .where(_T.queue_id.in_(queue_ids), _T.state.in_(_OPEN))
         .group_by(_T.handler, _T.handler_version)
     )
+    return [(row[0], row[1], row[2], row[3]) for row in conn.execute(query)]
 
 
 def _created(conn: Connection, ids: list[Id]) -> dict[Id, int]:

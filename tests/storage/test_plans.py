@@ -12,7 +12,7 @@ from sqlalchemy import Connection, event
 from orbit_server.bootstrap import KINDS, open_database
 from orbit_server.bulk.queries import due as due_bulks
 from orbit_server.bulk.queries import pending as pending_items
-from orbit_server.pulse.in_use import _by_handler as by_handler
+from orbit_server.pulse.in_use import by_handler
 from orbit_server.pulse.keys.queries import due_keys
 from orbit_server.pulse.sweeps import _bite as due_tasks
 from orbit_server.schedules.sweeps import _due as due_schedules
@@ -53,7 +53,7 @@ PAGES: dict[str, Callable[[Connection], object]] = {
     "ix_instances_state (namespace_id=? AND state=?": partial(
         unfinished, namespace_id=IDS[0], definition_id=None
     ),
-    "COVERING INDEX ix_tasks_ready (queue_id=? AND state=?": lambda conn: conn.execute(by_handler(IDS)),
+    "COVERING INDEX ix_tasks_ready (queue_id=? AND state=?": partial(by_handler, queue_ids=IDS),
     "ix_definition_drafts_namespace (namespace_id=? AND definition_id=?": partial(
         drop_old, namespace_id=IDS[0], definition_id="a"
     ),

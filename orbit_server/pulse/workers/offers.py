@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, select
 
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.workers.queries import blocked_builds
@@ -38,7 +38,7 @@ class Offering:
 def offerings(conn: Connection, namespace_id: Id, *, left_since: int | None = None) -> list[Offering]:
     """Open sessions, and with `left_since` (database time) also those that ended after it."""
     blocked = blocked_builds(conn, namespace_id)
-    rows = [*_sessions(conn, namespace_id, _S.closed_at.is_(None))]
+    rows = _sessions(conn, namespace_id, _S.closed_at.is_(None))
     if left_since is not None:
         rows += _sessions(conn, namespace_id, _S.closed_at > left_since)
     return [
@@ -54,6 +54,7 @@ def offerings(conn: Connection, namespace_id: Id, *, left_since: int | None = No
     ]
 
 
-def _sessions(conn: Connection, namespace_id: Id, which: ColumnElement[bool]) -> Iterable[Row[Any]]:
+def _sessions(conn: Connection, namespace_id: Id, which: ColumnElement[bool]) -> list[Any]:
     columns = (_S.worker, _S.build, _S.queues, _S.handlers, _S.closed_at)
-    return conn.execute(select(*columns).where(which, _S.namespace_id == namespace_id).limit(_MOST))
+    query = select(*columns).where(which, _S.namespace_id == namespace_id).limit(_MOST)
+    return [*conn.execute(query)]
