@@ -14,7 +14,7 @@ from orbit_server.loops.loop import Loop, Report
 from orbit_server.pulse.subscriptions import reading
 from orbit_server.pulse.subscriptions.fanout import Delivered, FannedOut, fan_out
 from orbit_server.pulse.subscriptions.managing import purge
-from orbit_server.schedules.ends import EndedFires, note_ended
+from orbit_server.schedules.ends import ENDS, EndedFires
 from orbit_server.storage.database import Database
 from orbit_server.storage.tables import events, readers, subscriptions
 
@@ -57,7 +57,7 @@ def fanout(
         seen = moved = 0
         for _ in range(_BITES):
             now = await database.now()
-            done = await database.write(partial(fan_out, now=now, listeners=(note_ended,)), lane=_LANE)
+            done = await database.write(partial(fan_out, now=now, listeners=(ENDS,)), lane=_LANE)
             seen += done.events
             moved += sum(done.delivered.values())
             _tell(done, interest, publish)

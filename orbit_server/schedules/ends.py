@@ -12,10 +12,11 @@ from typing import Any
 from sqlalchemy import Connection, insert, select
 
 from orbit_sdk.values.ids import Id, derive_id
+from orbit_server.pulse.subscriptions.fanout import Listener
 from orbit_server.schedules.lifecycle import ENDED
-from orbit_server.storage.tables import schedule_fires, schedule_inbox
+from orbit_server.storage.tables import schedule_fires, schedule_inbox, schedules
 
-__all__ = ["EndedFires", "note_ended"]
+__all__ = ["ENDS", "EndedFires", "note_ended"]
 
 
 class EndedFires:
@@ -59,3 +60,11 @@ def note_ended(conn: Connection, events: Sequence[Any], now: int) -> int:
     if rows:
         conn.execute(insert(schedule_inbox), rows)
     return len(rows)
+
+
+def _waits(conn: Connection) -> bool:
+    return conn.execute(select(schedules.c.id).limit(1)).first() is not None
+
+
+ENDS = Listener(_waits, note_ended)
+"""Schedules, as those who are told of events."""

@@ -80,6 +80,13 @@ class RowSql:
             for chunk in padded(sorted(ids)):
                 pipe.write(self._text(self._delete_text, mark, len(chunk)), chunk)
 
+    def assign(self, conn: Connection, column: str, value: int, ids: Sequence[str]) -> None:
+        """Give one column the same value in all rows of these ids."""
+        mark = "?" if is_sqlite(conn) else "%s"
+        with piped(conn) as pipe:
+            for chunk in padded(ids):
+                pipe.write(self._text(self._assign_text, mark, column, value, len(chunk)), chunk)
+
     def update(self, conn: Connection, pairs: Sequence[tuple[Values, Values]]) -> None:
         """Write the changed columns of (before, after) pairs by key. Raises LostRow when one is gone."""
         by_set: dict[tuple[int, ...], list[Values]] = {}
@@ -137,6 +144,10 @@ class RowSql:
 
     def _delete_text(self, mark: str, count: int) -> str:
         return f"DELETE FROM {self._table} WHERE {self._key} IN ({_marks(mark, count)})"
+
+    def _assign_text(self, mark: str, column: str, value: int, count: int) -> str:
+        where = f"{self._key} IN ({_marks(mark, count)})"
+        return f"UPDATE {self._table} SET {_quoted(mark, column)} = {value} WHERE {where}"
 
     def _insert_text(self, mark: str) -> str:
         columns = ", ".join(_quoted(mark, column) for column in self._columns)

@@ -13,7 +13,7 @@ from orbit_sdk.values.instants import from_rfc3339, to_rfc3339
 from orbit_server.clock import ManualClock, new_seed
 from orbit_server.platform.credentials import Rights
 from orbit_server.pulse.subscriptions.fanout import fan_out
-from orbit_server.schedules.ends import note_ended
+from orbit_server.schedules.ends import ENDS
 from orbit_server.schedules.sweeps import sweep_ended, sweep_schedules
 from orbit_server.schedules.targets import Means
 from orbit_server.storage.tables import audit, schedule_fires, schedule_versions, schedules, tasks
@@ -112,7 +112,7 @@ async def settle(api: Api) -> None:
     """Tell schedules what has ended."""
     server = api.parts.server
     now = await server.database.now()
-    await server.database.write(lambda conn: fan_out(conn, now, (note_ended,)))
+    await server.database.write(lambda conn: fan_out(conn, now, (ENDS,)))
     await sweep_ended(server.database, means(api), lambda: new_seed(server.clock))
 
 

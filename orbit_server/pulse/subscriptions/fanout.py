@@ -16,6 +16,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.pulse.subscriptions.filters import KINDS, Facts, Filter, stored_filter
+from orbit_server.storage.row_sql import RowSql
 from orbit_server.storage.tables import deliveries, events, instances, readers, rosters, subscriptions, tasks
 
 __all__ = ["Delivered", "FannedOut", "fan_out"]
@@ -23,9 +24,19 @@ __all__ = ["Delivered", "FannedOut", "fan_out"]
 log = logging.getLogger(__name__)
 
 BITE: Final = 500
+UNHEARD_BITE: Final = 4_000
+"""Events that nobody waits for are only marked, so more of them make one transaction."""
 
-Listener = Callable[[Connection, Sequence[Any], int], int]
-"""Told of the events in the transaction that marks them: (connection, events, now) -> how many it took."""
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Somebody beside subscriptions who is told of events, in the transaction that marks them."""
+
+    waits: Callable[[Connection], bool]
+    """Whether there is anybody to be told at all. Asked after the events were read."""
+    hear: Callable[[Connection, Sequence[Any], int], int]
+    """(connection, events, now) -> how many it took."""
+
 
 _E = events.c
 _EVENT = (
@@ -61,11 +72,12 @@ class FannedOut:
 
 def fan_out(conn: Connection, now: int, listeners: Sequence[Listener] = (), bite: int = BITE) -> FannedOut:
     """Give the oldest events that were not fanned out to those that want them."""
+    unheard = _mark_unheard(conn, listeners)
+    if unheard is not None:
+        return unheard
     found: Sequence[Any] = conn.execute(
         select(*_EVENT).where(_E.fanned_out == 0).order_by(_E.fanned_out, _E.id).limit(bite)
     ).all()
-    if not found:
-        return FannedOut()
     more = len(found) == bite
     namespaces = sorted({event.namespace_id for event in found})
     touched = conn.execute(
@@ -82,9 +94,33 @@ def fan_out(conn: Connection, now: int, listeners: Sequence[Listener] = (), bite
         )
     ).all()
     delivered = _deliver(conn, found, open_ones, now) if open_ones else {}
-    heard = sum(listener(conn, found, now) for listener in listeners)
-    conn.execute(update(events).where(_E.id.in_([event.id for event in found])).values(fanned_out=1))
+    heard = sum(listener.hear(conn, found, now) for listener in listeners)
+    _mark(conn, [event.id for event in found])
     return FannedOut(len(found), delivered, heard, len(open_ones), more=more)
+
+
+def _mark_unheard(conn: Connection, listeners: Sequence[Listener]) -> FannedOut | None:
+    """Mark events that nobody waits for; None when somebody does.
+
+    Whoever is not there yet when asked for after the events were read, is made after they were stored: none of
+    them is owed. So no roster has to be touched.
+    """
+    index = select(_E.id).where(_E.fanned_out == 0).order_by(_E.fanned_out, _E.id).limit(UNHEARD_BITE)
+    ids: Sequence[Id] = conn.execute(index).scalars().all()
+    if not ids:
+        return FannedOut()
+    is_open = select(subscriptions.c.id).where(subscriptions.c.ended_at.is_(None)).limit(1)
+    if conn.execute(is_open).first() is not None or any(one.waits(conn) for one in listeners):
+        return None
+    _mark(conn, ids)
+    return FannedOut(len(ids), more=len(ids) == UNHEARD_BITE)
+
+
+def _mark(conn: Connection, ids: Sequence[Id]) -> None:
+    _MARKS.assign(conn, "fanned_out", 1, ids)
+
+
+_MARKS: Final = RowSql("events", "id", ("id", "fanned_out"))
 
 
 def _deliver(conn: Connection, found: Sequence[Any], open_ones: Sequence[Any], now: int) -> dict[Id, int]:
