@@ -102,8 +102,8 @@ def fan_out(conn: Connection, now: int, listeners: Sequence[Listener] = (), bite
 def _mark_unheard(conn: Connection, listeners: Sequence[Listener]) -> FannedOut | None:
     """Mark events that nobody waits for; None when somebody does.
 
-    Whoever is not there yet when asked for after the events were read, is made after they were stored: none of
-    them is owed. So no roster has to be touched.
+    Whoever is not there yet when asked for after the events were read is made after they were stored, and is
+    owed none of them. So no roster has to be touched.
     """
     index = select(_E.id).where(_E.fanned_out == 0).order_by(_E.fanned_out, _E.id).limit(UNHEARD_BITE)
     ids: Sequence[Id] = conn.execute(index).scalars().all()
