@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -275,3 +276,21 @@ async def test_a_worker_is_listed_with_what_it_offers(edge: Api) -> None:
     [item] = (await edge.get("/v1/workers")).data["items"]
     offered = WorkerSession.model_validate(item).handlers["risky@1"]
     assert (offered.recovery, offered.digest, offered.verify) == ("CONSERVATIVE", RISKY, False)
+
+
+async def test_a_draft_is_started_or_dropped_and_never_both(migrated_url: str) -> None:
+    async with node(migrated_url, development=True) as api:
+        first = await draft(api, {**ASKING, "title": "first"})
+        for number in range(KEPT - 1):
+            await draft(api, {**ASKING, "title": f"number {number}"})
+        begun = {"definition_id": "test.ask", "draft": first["digest"], "input": None}
+        answers = await asyncio.gather(
+            *(draft(api, {**ASKING, "title": f"late {number}"}) for number in range(3)),
+            *(api.post("/v1/workflows", begun) for _ in range(3)),
+        )
+        started = [reply for reply in answers[3:] if reply.status == 200]
+        assert {reply.code for reply in answers[3:] if reply.status != 200} <= {"NOT_FOUND"}
+        kept = (await api.get(f"/v1/drafts/test.ask/{first['digest']}")).status == 200
+        assert kept or not started
+        for reply in started:
+            assert (await api.get(f"/v1/workflows/{reply.data['id']}/steps")).status == 200

@@ -61,7 +61,7 @@ class KeepDraft(Keyless):
     def decide(self, book: Book) -> Outcome[DraftRow]:
         namespace = book.get(NAMESPACES, self.row.namespace_id)
         if namespace is None or namespace.kind != DEVELOPMENT:
-            reason = "is no development namespace: publish a version instead"
+            reason = "is PRODUCTION, as it was made: publish a version instead"
             return Refused(
                 FailedPrecondition(
                     "drafts exist only in a development namespace (`orbit dev` has one)",
