@@ -23,6 +23,23 @@ if TYPE_CHECKING:
 
 __all__ = ["worker"]
 
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="How many of them in threads. Default: all.")
+]
+Processes = Annotated[
+    int | None, typer.Option("--processes", min=1, help="How many of them in processes. Default: all.")
+]
+HealthPort = Annotated[
+    int | None,
+    typer.Option(
+        "--health-port",
+        min=0,
+        max=65535,
+        help="Answer /healthz, /readyz and /metrics here.",
+        metavar="PORT",
+    ),
+]
+
 
 @command(
     "orbit worker app.py",
@@ -42,6 +59,8 @@ def worker(
         typer.Option("--queue", "-q", help="Take work from here only; may be given several times."),
     ] = None,
     slots: Annotated[int, typer.Option("--slots", min=1, help="How many attempts run at once.")] = 16,
+    threads: Threads = None,
+    processes: Processes = None,
     name: Annotated[
         str | None, typer.Option("--name", help="How it is shown. Default: host and pid.")
     ] = None,
@@ -51,16 +70,7 @@ def worker(
     grace: Annotated[
         str, typer.Option("--grace", metavar="25s", help="How long a stop waits for what runs.")
     ] = "25s",
-    health_port: Annotated[
-        int | None,
-        typer.Option(
-            "--health-port",
-            min=0,
-            max=65535,
-            help="Answer /healthz, /readyz and /metrics here.",
-            metavar="PORT",
-        ),
-    ] = None,
+    health_port: HealthPort = None,
     log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
     url: Url = None,
     token: Token = None,
@@ -77,6 +87,8 @@ def worker(
     _log(log_level)
     options: dict[str, Any] = {
         "slots": slots,
+        "threads": threads,
+        "processes": processes,
         "name": name or f"{socket.gethostname()}-{os.getpid()}",
         "build": build,
         "grace_ms": duration_ms(grace, "--grace"),

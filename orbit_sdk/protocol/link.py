@@ -373,6 +373,6 @@ class Link:
         claims = in_parts(self.held.to_renew())
         return [wire.Renew(number=self.next_number(at_ms), items=part) for part in claims]
 
-    def ready(self, slots: int, at_ms: int) -> wire.Ready:
-        """The announcement of free slots that leaves now."""
-        return wire.Ready(number=self.next_number(at_ms), slots=slots, seen=self.seen)
+    def ready(self, slots: int, at_ms: int, queues: dict[str, int] | None = None) -> wire.Ready:
+        """The announcement of free slots that leaves now; `queues` caps single ones."""
+        return wire.Ready(number=self.next_number(at_ms), slots=slots, seen=self.seen, queues=queues or {})

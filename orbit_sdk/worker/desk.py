@@ -33,6 +33,7 @@ from orbit_sdk.worker.events import Ended, Event, MarkAsked, Progressed
 from orbit_sdk.worker.report import Figures, LeftBehind
 from orbit_sdk.worker.runner import Runner
 from orbit_sdk.worker.settings import WorkerSettings
+from orbit_sdk.worker.ways import Ways
 
 __all__ = ["Desk"]
 
@@ -45,7 +46,11 @@ class Desk:
     """The attempts of this process and one link at a time."""
 
     def __init__(
-        self, settings: WorkerSettings, runner: Runner, patience: Mapping[str, int] | None = None
+        self,
+        settings: WorkerSettings,
+        runner: Runner,
+        patience: Mapping[str, int] | None = None,
+        ways: Ways | None = None,
     ) -> None:
         """`patience`: handler key -> how long (ms) an attempt of it may go without a word."""
         self.held = HeldAttempts()
@@ -57,6 +62,7 @@ class Desk:
         self._settings = settings
         self._runner = runner
         self._busy: set[str] = set()
+        self._ways = ways or Ways((), {})
         self._out: list[Message] = []
         self._marks: dict[str, None] = {}
         self._marks_sent: set[str] = set()
@@ -107,7 +113,7 @@ class Desk:
         """Something from a handler."""
         match event:
             case Ended(attempt_id, result):
-                self._busy.discard(attempt_id)
+                self._free(attempt_id)
                 if self._stopped.pop(attempt_id, None) is not None:
                     self._is_back(attempt_id)
                 elif result is not None:
@@ -144,7 +150,7 @@ class Desk:
         freed = room and self._runner.replace(attempt_id)
         if freed:
             self._replaced.add(attempt_id)
-            self._busy.discard(attempt_id)
+            self._free(attempt_id)
             self.figures.replaced += 1
         what = "its thread is given up and replaced" if freed else "its slot cannot be given to another"
         name = handler_key(offer.handler, offer.handler_version)
@@ -155,6 +161,10 @@ class Desk:
         self._replaced.discard(attempt_id)
         if (offer := self.stuck.pop(attempt_id, None)) is not None:
             _LOG.warning("%s of task %s has come to its end after all", offer.handler, offer.task_id)
+
+    def _free(self, attempt_id: str) -> None:
+        self._busy.discard(attempt_id)
+        self._ways.release(attempt_id)
 
     @property
     def busy(self) -> int:
@@ -242,6 +252,7 @@ class Desk:
             self.link.hand_back(offer.attempt_id, at_ms, "no free slot")
         else:
             self._busy.add(offer.attempt_id)
+            self._ways.take(offer)
             self._runner.begin(offer)
 
     # --- out ---
@@ -289,9 +300,10 @@ class Desk:
         free = 0 if self.draining or self.link.state is not State.OPEN else max(free, 0)
         last = self._announced
         believed = None if last is None else max(last.slots - (self.link.seen - last.seen), 0)
-        if believed == free and not force:
+        caps = self._ways.caps(free, self._settings.queues)
+        if believed == free and not force and (last is None or last.queues == caps):
             return None
-        self._announced = self.link.ready(free, at_ms)
+        self._announced = self.link.ready(free, at_ms, caps)
         return self._announced
 
     def _progress_frames(self, at_ms: int) -> Iterator[wire.Progress]:

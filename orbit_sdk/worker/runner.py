@@ -54,16 +54,18 @@ class Runner:
     def __init__(
         self,
         handlers: Mapping[str, AnyHandler],
-        slots: int,
+        crews: tuple[int, int],
         loop: asyncio.AbstractEventLoop,
         wires: Wires,
         ended: Ended,
     ) -> None:
+        """`crews`: how many attempts may be in threads, and how many in processes."""
         self._handlers = handlers
         self._loop = loop
         self._wires = wires
         self._ended = ended
-        self._crew = Crew(slots)
+        self._crew, self._tenders = map(Crew, crews)
+        """The threads that wait for child processes."""
         self._running: dict[str, _Running] = {}
         self._to_launch: deque[_Running] = deque()
         self._launching = False
@@ -84,7 +86,8 @@ class Runner:
         running = _Running(offer, handler, function, self._context(offer))
         self._running[offer.attempt_id] = running
         if not inspect.iscoroutinefunction(function):
-            self._crew.submit(lambda: self._run_in_thread(running))
+            crew = self._tenders if handler.run_in == "process" else self._crew
+            crew.submit(lambda: self._run_in_thread(running))
             return
         self._to_launch.append(running)
         if not self._launching:
@@ -112,7 +115,11 @@ class Runner:
         """
         with self._replacing:
             running = self._running.get(attempt_id)
-            if running is None or inspect.iscoroutinefunction(running.function):
+            if (
+                running is None
+                or inspect.iscoroutinefunction(running.function)
+                or running.handler.run_in == "process"
+            ):
                 return False
             running.replaced = True
             self._crew.replace_one()
@@ -135,6 +142,7 @@ class Runner:
         for attempt_id in tuple(self._running):
             self.stop(attempt_id, "the worker has left")
         self._crew.close()
+        self._tenders.close()
 
     # --- where handlers run ---
 

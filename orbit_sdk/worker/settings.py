@@ -20,7 +20,9 @@ class WorkerSettings:
     """Where to connect and how much to run.
 
     `token` may be a function, asked before each connection, so that a rotated one is picked up. `queues`:
-    what to take work from. `slots` is how many attempts run at once, in threads and coroutines together.
+    what to take work from. `slots` is how many attempts run at once, in coroutines, threads and processes
+    together; `threads` and `processes` are how many of them may be in threads and in processes
+    (default: all).
     `grace_ms` is how long a stop waits for what runs. `health_port`: where `/healthz`, `/readyz` and
     `/metrics` are answered, on every address (0: any free port); without it nothing listens. A thread that
     goes on for `stuck_after_ms` after its attempt is over is given up for lost and replaced, at most
@@ -31,6 +33,8 @@ class WorkerSettings:
     token: str | Callable[[], str]
     queues: tuple[str, ...] = ()
     slots: int = 16
+    threads: int | None = None
+    processes: int | None = None
     name: str = "worker"
     build: str = ""
     grace_ms: int = 25_000
@@ -47,6 +51,9 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         if not 1 <= self.slots <= SLOTS_MAX:
             raise InvalidArgument.at("slots", f"is {self.slots}; it must be from 1 to {SLOTS_MAX}")
+        for name, most in (("threads", self.threads), ("processes", self.processes)):
+            if most is not None and not 1 <= most <= self.slots:
+                raise InvalidArgument.at(name, f"is {most}; it must be from 1 to the {self.slots} slots")
         if self.grace_ms < 0:
             raise InvalidArgument.at("grace_ms", "is negative")
         if self.health_port is not None and not 0 <= self.health_port <= 65_535:

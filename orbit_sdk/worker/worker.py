@@ -36,6 +36,7 @@ from orbit_sdk.worker.report import Figures, WorkerReport
 from orbit_sdk.worker.runner import Runner
 from orbit_sdk.worker.settings import WorkerSettings
 from orbit_sdk.worker.uplink import Uplink
+from orbit_sdk.worker.ways import Way, Ways
 
 __all__ = ["Worker"]
 
@@ -150,8 +151,11 @@ class Worker:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_settle, over, error)
 
-        runner = Runner(self._registry, self.settings.slots, loop, self._wires(), self._post_ended)
-        self._desk = Desk(self.settings, runner, self._patience())
+        settings = self.settings
+        crews = (settings.threads or settings.slots, settings.processes or settings.slots)
+        runner = Runner(self._registry, crews, loop, self._wires(), self._post_ended)
+        limits: dict[Way, int | None] = {"thread": settings.threads, "process": settings.processes}
+        self._desk = Desk(settings, runner, self._patience(), Ways(self._registry.values(), limits))
         backoff = Backoff(
             self.settings.backoff_ms, self.settings.backoff_max_ms, random.SystemRandom().random
         )

@@ -158,3 +158,19 @@ async def test_a_handler_that_runs_out_of_grace_is_named_in_the_report(paper: Pa
 
 def test_a_beat_without_the_figure_is_one_of_a_worker_where_nothing_is_stuck() -> None:
     assert wire.Beat(number=1).stuck == 0
+
+
+async def test_room_is_told_per_queue_where_a_way_of_running_has_a_limit(paper: PaperServer) -> None:
+    paper.renews, paper.lease_ms = True, 30_000
+    worker, run = start(paper, slots=3, threads=1)
+    session = await paper.session()
+    await session.room(3)
+    assert session.link.credit.room("jobs") == 1
+    attempt = await session.offer("s.deaf")
+    await session.until(lambda me: me.link.credit.room() == 2)
+    assert session.link.credit.room("jobs") == 0
+    beyond = await session.offer("s.quick")
+    GO_ON.set()
+    assert [(await paper.result(one)).result for one in (attempt, beyond)] == ["too late", "done"]
+    worker.stop()
+    await run
