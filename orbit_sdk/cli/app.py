@@ -47,6 +47,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "watch": Command("orbit_sdk.cli.watch", "watch", _USE),
     "list": Command("orbit_sdk.cli.workflows", "list_", _USE),
     "show": Command("orbit_sdk.cli.workflows", "show", _USE),
+    "export": Command("orbit_sdk.cli.export", "export", _USE),
     "events": Command("orbit_sdk.cli.events", "events", _USE),
     "stuck": Command("orbit_sdk.cli.stuck", "stuck", _USE),
     "why": Command("orbit_sdk.cli.why", "why", _USE),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orbit_sdk.cli import narrowing
 from orbit_sdk.cli.command import command, group
 from orbit_sdk.cli.connection import Token, Url, connected, task_id, workflow_id
 from orbit_sdk.cli.control import OnBehalfOf, Reason
@@ -27,7 +28,10 @@ from orbit_sdk.cli.reviews import (
 from orbit_sdk.cli.shapes import compact, items, moment, wire
 from orbit_sdk.cli.trials import error_of, last_error
 from orbit_sdk.cli.values import duration_ms, json_value, labels, versioned
-from orbit_sdk.protocol.tasks import Attempt, TaskDetail
+from orbit_sdk.protocol.tasks import Attempt, Task, TaskDetail
+
+if TYPE_CHECKING:
+    from orbit_sdk.client.filters import TaskFilters
 
 __all__ = ["task"]
 
@@ -196,10 +200,15 @@ def _decisions(detail: TaskDetail) -> str | None:
         return None
     if detail.workflow_id is not None:
         return f"decided with its step: orbit review resolve {detail.workflow_id} {detail.step_key}"
-    return f"{', '.join(TaskVerdict)} (orbit task resolve {detail.id})"
+    may = ", ".join(each.verdict.lower() for each in detail.decisions if each.allowed)
+    return f"{may} (orbit task resolve {detail.id})"
 
 
-@command("orbit task list --queue payments --state RUNNING", "orbit task list --workflow key:A-17")
+@command(
+    "orbit task list --queue payments --state RUNNING",
+    "orbit task list --workflow key:A-17",
+    "orbit task list --count --group-by queue --state READY",
+)
 def task_list(
     state: Annotated[str | None, typer.Option("--state", "-s", help="Only in this state.")] = None,
     queue: Annotated[str | None, typer.Option("--queue", "-q", help="Only of this queue.")] = None,
@@ -208,6 +217,20 @@ def task_list(
     workflow: Annotated[
         str | None, typer.Option("--workflow", "-w", help="Only of this workflow: an id or key:<key>.")
     ] = None,
+    definition: Annotated[
+        str | None, typer.Option("--definition", "-d", metavar="ID", help="Only of workflows of this one.")
+    ] = None,
+    step: Annotated[str | None, typer.Option("--step", metavar="KEY", help="Only of this step.")] = None,
+    review: Annotated[
+        str | None, typer.Option("--review", metavar="CLASS", help="Only in a review of this class.")
+    ] = None,
+    error: narrowing.ErrorCode = None,
+    label: narrowing.Label = None,
+    schedule: narrowing.Schedule = None,
+    since: narrowing.Since = None,
+    until: narrowing.Until = None,
+    counting: narrowing.Counting = False,
+    group_by: narrowing.GroupBy = None,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, max=10_000, help="How many, newest first.")
     ] = 20,
@@ -215,18 +238,33 @@ def task_list(
     token: Token = None,
     json: Json = False,
 ) -> None:
-    """List tasks, newest first."""
+    """List tasks, newest first, or count them."""
     out = Output(json=json)
-    filters: dict[str, Any] = {
+    filters: TaskFilters = {
         "state": state.upper() if state else None,
         "queue": queue,
         "handler": handler,
         "business_key": key,
+        "definition_id": definition,
+        "step": step,
+        "review_class": review.upper() if review else None,
+        "error_code": error,
+        "labels": labels(label or [], "--label"),
+        "schedule_id": schedule,
+        "created_from": narrowing.instant(since, "--since"),
+        "created_to": narrowing.instant(until, "--until"),
     }
     with connected(url, token) as client:
         filters["workflow_id"] = None if workflow is None else workflow_id(client, workflow)
+        if counting or group_by is not None:
+            narrowing.say_count(client.tasks.count(group_by, **filters), group_by, out)
+            return
         found = list(islice(client.tasks.list(**filters), limit))
-    if json:
+    _say_list(found, out)
+
+
+def _say_list(found: list[Task], out: Output) -> None:
+    if out.json:
         out.data(items(found))
         return
     rows = [

@@ -9,21 +9,38 @@ import typer
 
 from orbit_sdk.cli.command import command
 from orbit_sdk.cli.connection import Token, Url, WorkflowId, connected, workflow_id
+from orbit_sdk.cli.narrowing import (
+    Counting,
+    ErrorCode,
+    GroupBy,
+    Label,
+    Schedule,
+    Since,
+    Until,
+    instant,
+    say_count,
+)
 from orbit_sdk.cli.output import Json, Output
 from orbit_sdk.cli.shapes import compact, items, moment, opened, state_of, step_about, took, wire
 from orbit_sdk.cli.trials import choices_among, last_error
+from orbit_sdk.cli.values import labels
 
 if TYPE_CHECKING:
     from orbit_sdk.client import Orbit
+    from orbit_sdk.client.filters import WorkflowFilters
     from orbit_sdk.protocol.reviews import ReviewDetail
-    from orbit_sdk.protocol.workflows import Steps, WorkflowDetail
+    from orbit_sdk.protocol.workflows import Steps, Workflow, WorkflowDetail
 
 __all__ = ["list_", "say_workflow", "show"]
 
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="How many, newest first.")]
 
 
-@command("orbit list", "orbit list --state NEEDS_REVIEW --definition orders.payment", "orbit list --key A-17")
+@command(
+    "orbit list --state NEEDS_REVIEW --definition orders.payment",
+    "orbit list --key A-17",
+    "orbit list --count --group-by state --since 24h",
+)
 def list_(
     definition: Annotated[
         str | None, typer.Option("--definition", "-d", metavar="ID", help="Only of this definition.")
@@ -34,27 +51,50 @@ def list_(
     paused: Annotated[
         bool | None, typer.Option("--paused/--not-paused", help="Only paused ones, or only others.")
     ] = None,
+    step: Annotated[
+        str | None, typer.Option("--step", metavar="KEY", help="Only those at this step now.")
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="Only those at a step for this reason.")
+    ] = None,
+    error: ErrorCode = None,
+    label: Label = None,
+    schedule: Schedule = None,
+    since: Since = None,
+    until: Until = None,
+    counting: Counting = False,
+    group_by: GroupBy = None,
     limit: Limit = 20,
     url: Url = None,
     token: Token = None,
     json: Json = False,
 ) -> None:
-    """List workflows, newest first."""
+    """List workflows, newest first, or count them."""
     out = Output(json=json)
+    filters: WorkflowFilters = {
+        "definition_id": definition,
+        "version": version,
+        "state": state.upper() if state else None,
+        "business_key": key,
+        "paused": paused,
+        "step": step,
+        "reason": reason,
+        "error_code": error,
+        "labels": labels(label or [], "--label"),
+        "schedule_id": schedule,
+        "started_from": instant(since, "--since"),
+        "started_to": instant(until, "--until"),
+    }
     with connected(url, token) as client:
-        found = list(
-            islice(
-                client.workflows.list(
-                    definition_id=definition,
-                    version=version,
-                    state=state.upper() if state else None,
-                    business_key=key,
-                    paused=paused,
-                ),
-                limit,
-            )
-        )
-    if json:
+        if counting or group_by is not None:
+            say_count(client.workflows.count(group_by, **filters), group_by, out)
+            return
+        found = list(islice(client.workflows.list(**filters), limit))
+    _say_list(found, out)
+
+
+def _say_list(found: list[Workflow], out: Output) -> None:
+    if out.json:
         out.data(items(found))
         return
     rows = [

@@ -28,12 +28,14 @@ from orbit_sdk.values.names import ERROR_CODE_PATTERN, NAME_PATTERN, QUEUE_PATTE
 __all__ = [
     "Answer",
     "BusinessKey",
+    "Count",
     "Counter",
     "Digest",
     "ErrorBody",
     "ErrorCode",
     "ErrorDetail",
     "EvidenceText",
+    "Group",
     "HandlerName",
     "Id",
     "IdempotencyKey",
@@ -179,6 +181,23 @@ class ErrorBody(Answer):
     details: list[ErrorDetail] = []
     retry_after_ms: int | None = None
     """When to come back, where waiting helps; a whole request says it in `Retry-After`, too."""
+
+
+class Group(Answer):
+    """One group of a count. `key` is absent for what has no such value."""
+
+    key: str | None = None
+    count: int
+
+
+class Count(Answer):
+    """How many there are. `complete` false: at least so many, the newest were counted."""
+
+    total: int
+    complete: bool
+    groups: list[Group] = []
+    """The largest first."""
+    more_groups: bool = False
 
 
 class Page(Answer, Generic[T]):

@@ -78,6 +78,8 @@ class SubmitTask(Request):
     concurrency_key: BusinessKey | None = None
     fairness_key: BusinessKey | None = None
     labels: Labels = {}
+    linked_to: Id | None = None
+    """An earlier task that this one stands for, with other parameters: the earlier one is never edited."""
     traceparent: TraceParent | None = None
     """W3C trace context of the caller; it is no part of what makes two submissions equal."""
 
@@ -128,7 +130,20 @@ class Evidence(Answer):
     body: JsonValue = None
 
 
+class TaskChoice(Answer):
+    """One decision of a person. `needs_evidence`: an effect may have happened, so evidence has to be named;
+    `reason` says why it is not allowed, or what to heed.
+    """
+
+    verdict: Literal["SUCCEEDED", "FAILED", "CANCELLED", "RETRY"]
+    allowed: bool
+    needs_evidence: bool = False
+    reason: str | None = None
+
+
 class TaskDetail(Task):
+    """`decisions` is there where a person may decide something: in review, and to retry what has failed."""
+
     parameters: JsonValue = None
     parameters_version: int = 1
     result: JsonValue = None
@@ -137,7 +152,9 @@ class TaskDetail(Task):
     recovery: str
     labels: dict[str, str] = {}
     retry_of: Id | None = None
+    linked_to: Id | None = None
     evidence: list[Evidence] = []
+    decisions: list[TaskChoice] = []
 
 
 class Attempt(Answer):

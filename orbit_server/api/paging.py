@@ -44,12 +44,18 @@ class Paging:
         rows: Sequence[T],
         item: Callable[[T], Any],
         position: Callable[[T], Position],
+        reached: Position | None = None,
     ) -> dict[str, Any]:
-        """`{"items", "next_cursor"?}` of the rows that were read."""
+        """`{"items", "next_cursor"?}` of the rows that were read.
+
+        `reached`: the page may be short, and the next one goes on from there.
+        """
         shown = rows[: self.limit]
         page: dict[str, Any] = {"items": [item(row) for row in shown]}
         if len(rows) > self.limit:
             page["next_cursor"] = self._cursor(position(shown[-1]))
+        elif reached is not None:
+            page["next_cursor"] = self._cursor(reached)
         return page
 
     def _cursor(self, position: Position) -> str:

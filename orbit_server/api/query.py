@@ -11,12 +11,17 @@ from urllib.parse import unquote_to_bytes
 from orbit_sdk.errors import Detail, InvalidArgument
 from orbit_sdk.values.defaults import DEFAULTS
 from orbit_sdk.values.ids import is_id
+from orbit_sdk.values.instants import from_rfc3339
 from orbit_sdk.values.names import NAME_PATTERN, is_handler_key, is_name, is_queue_name
 
 CURSOR_BYTES: Final = 1_024
 LIMIT_MAX: Final = 100
 _TEXT_MAX: Final = 200
 _BAD_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_LABELS_CHARS = 1_000
+_LABEL = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
+_PARTS = re.compile(r"((?:[^,\\]|\\.)*),", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -154,6 +159,46 @@ def text_filter(name: str, description: str) -> Parameter:
     schema = {"type": "string", "minLength": 1, "maxLength": _TEXT_MAX}
     return Parameter(
         name, description, schema, _checked(_some_text, f"1 to {_TEXT_MAX} printable characters")
+    )
+
+
+def instant(name: str, description: str) -> Parameter:
+    """An instant as RFC 3339; its value is microseconds."""
+    return Parameter(name, description, {"type": "string", "format": "date-time"}, from_rfc3339)
+
+
+def labels_filter(description: str) -> Parameter:
+    """`name=value`, several apart by commas; a comma or backslash in a value is written after a backslash."""
+    schema = {"type": "string", "maxLength": _LABELS_CHARS}
+    return Parameter("labels", description, schema, _labels)
+
+
+def _labels(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if not 1 <= len(text) <= _LABELS_CHARS:
+        raise ValueError(f"must have 1 to {_LABELS_CHARS} characters")
+    for part in _PARTS.findall(text + ","):
+        name, equals, value = part.partition("=")
+        if not equals or _LABEL.fullmatch(name) is None or name in found:
+            raise ValueError("must be name=value, several apart by commas, each name once")
+        found[name] = _ESCAPED.sub(r"\1", value)
+    return found
+
+
+def group_filter(names: Iterable[str]) -> Parameter:
+    """What a count groups by: one of the names, or the value of a label."""
+    words = tuple(names)
+
+    def good(text: str) -> bool:
+        kind, _, name = text.partition(":")
+        return text in words or (kind == "label" and _LABEL.fullmatch(name) is not None)
+
+    plain = ", ".join((*words, "label:<name>"))
+    return Parameter(
+        "group_by",
+        f"Count each group by itself: {plain}.",
+        {"type": "string"},
+        _checked(good, f"one of {plain}"),
     )
 
 

@@ -25,15 +25,8 @@ from orbit_server.api.routes import Route
 from orbit_server.api.sizes import require_evidence, require_one_result
 from orbit_server.api.task_views import attempt_view, error_view, evidence_view
 from orbit_server.api.workflows import compiled_of, present, step_item
-from orbit_server.pulse.tasks.queries import (
-    TaskFilter,
-    Trial,
-    attempts_of,
-    evidence_of,
-    list_tasks,
-    task_of_evidence,
-    trials_of,
-)
+from orbit_server.pulse.tasks.lists import TaskFilter, list_tasks
+from orbit_server.pulse.tasks.queries import Trial, attempts_of, evidence_of, task_of_evidence, trials_of
 from orbit_server.pulse.tasks.records import Attempt, Evidence, Task
 from orbit_server.weave.definitions.catalog import Compiled
 from orbit_server.weave.instances import history

@@ -25,6 +25,7 @@ from orbit_server.api import (
     versions,
     waits,
     workers,
+    workflow_lists,
     workflows,
 )
 from orbit_server.api.call import Call
@@ -46,6 +47,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *definitions.ROUTES,
     *versions.ROUTES,
     *workflows.ROUTES,
+    *workflow_lists.ROUTES,
     *signals.ROUTES,
     *waits.ROUTES,
     *control.ROUTES,

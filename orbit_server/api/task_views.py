@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -12,11 +13,14 @@ from orbit_sdk.errors import NotFound
 from orbit_sdk.values.instants import to_rfc3339
 from orbit_sdk.values.names import handler_key
 from orbit_server.api.call import Call
+from orbit_server.api.counts import count_view
 from orbit_server.api.masking import Masks, hidden, masks_of, shown
 from orbit_server.api.workflows import present
 from orbit_server.pulse.tasks import queries
+from orbit_server.pulse.tasks.decide.choices import choices
 from orbit_server.pulse.tasks.lifecycle import TaskState
-from orbit_server.pulse.tasks.queries import TaskDetail, TaskFilter
+from orbit_server.pulse.tasks.lists import TaskFilter, count_tasks, page_tasks
+from orbit_server.pulse.tasks.queries import TaskDetail
 from orbit_server.pulse.tasks.records import Attempt, Evidence, Task
 from orbit_server.weave.instances import queries as instances
 
@@ -34,13 +38,10 @@ async def read_task(call: Call, task_id: str) -> Task:
     return task
 
 
-async def list_tasks(call: Call) -> Any:
-    """A page of tasks."""
-    paging = call.paging("tasks", (str,))
-    before: Any = paging.after[0] if paging.after else None
+def _narrow(call: Call) -> TaskFilter:
     handler, _, version = call.query.get("handler", "").partition("@")
     state = call.query.get("state")
-    narrow = TaskFilter(
+    return TaskFilter(
         states=None if state is None else (state,),
         queue=call.query.get("queue"),
         handler=handler or None,
@@ -49,18 +50,41 @@ async def list_tasks(call: Call) -> Any:
         instance_id=call.query.get("workflow_id"),
         error_code=call.query.get("error_code"),
         review_class=call.query.get("review_class"),
+        step=call.query.get("step"),
+        definition_id=call.query.get("definition_id"),
+        definition_version=call.query.get("version"),
+        schedule_id=call.query.get("schedule_id"),
+        labels=call.query.get("labels", {}),
+        created_from=call.query.get("created_from"),
+        created_to=call.query.get("created_to"),
     )
-    rows = await call.server.database.read(
-        lambda conn: queries.list_tasks(conn, call.namespace_id, narrow, before=before, limit=paging.take)
+
+
+async def list_tasks(call: Call) -> Any:
+    """A page of tasks."""
+    paging = call.paging("tasks", (str,))
+    before: Any = paging.after[0] if paging.after else None
+    narrow = _narrow(call)
+    found = await call.server.database.read(
+        lambda conn: page_tasks(conn, call.namespace_id, narrow, before=before, limit=paging.take)
     )
-    return paging.page(rows, task_view, lambda row: (row.id,))
+    reached = None if found.reached is None else (found.reached,)
+    return paging.page(found.rows, task_view, lambda row: (row.id,), reached)
+
+
+async def count(call: Call) -> Any:
+    """How many tasks there are."""
+    narrow, group_by = _narrow(call), call.query.get("group_by")
+    return count_view(
+        await call.server.database.read(lambda conn: count_tasks(conn, call.namespace_id, narrow, group_by))
+    )
 
 
 async def get_task(call: Call) -> Any:
     """One task with parameters, end and evidence."""
     task_id = call.path["task_id"]
 
-    def read(conn: Connection) -> tuple[TaskDetail, list[Evidence], str | None] | None:
+    def read(conn: Connection) -> tuple[TaskDetail, list[Evidence], str | None, str | None] | None:
         detail = queries.get_detail(conn, call.namespace_id, task_id)
         if detail is None:
             return None
@@ -68,18 +92,21 @@ async def get_task(call: Call) -> Any:
         if detail.task.instance_id is not None:
             row = instances.head(conn, call.namespace_id, detail.task.instance_id)
             key = None if row is None else row.definition_key
-        return detail, queries.evidence_of(conn, task_id), key
+        return detail, queries.evidence_of(conn, task_id), key, queries.retry_of(conn, task_id)
 
     found = await call.server.database.read(read)
     if found is None:
         raise NotFound("no such task")
-    detail, evidence, definition_key = found
-    if call.principal.allows("payloads:read"):
-        return _detail(detail, evidence, None, reads=True)
+    detail, evidence, definition_key, retry = found
+    reads = call.principal.allows("payloads:read")
     masks = None
-    if definition_key is not None:
+    if not reads and definition_key is not None:
         masks = masks_of(await call.server.weave.catalog.get(definition_key))
-    return _detail(detail, evidence, masks, reads=False)
+    decided = [asdict(each) for each in choices(detail.task, retry)]
+    view = _detail(detail, evidence, masks, reads=reads)
+    if detail.task.state is TaskState.NEEDS_REVIEW or any(each["allowed"] for each in decided):
+        view["decisions"] = [present(each) for each in decided]
+    return view
 
 
 async def list_attempts(call: Call) -> Any:
@@ -142,7 +169,8 @@ def _detail(
     key = handler_key(task.handler, task.handler_version)
     if spec is not None:
         view["parameters_version"] = spec.parameters_version
-        view |= present({"labels": shown(spec.labels), "retry_of": spec.retry_of})
+        links = {"retry_of": spec.retry_of, "linked_to": spec.linked_to}
+        view |= present({"labels": shown(spec.labels), **links})
         if reads:
             view["parameters"] = shown(spec.parameters)
         else:

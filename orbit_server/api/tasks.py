@@ -70,6 +70,7 @@ def _submit_command(call: Call, body: SubmitTask, key: str | None = None) -> Sub
         parameters_version=body.parameters_version,
         submitted_by=call.principal.actor,
         trace=body.traceparent,
+        linked_to=body.linked_to,
     )
     return Submit(
         key=call.command_key(SUBMIT, _meaning(body, new, run_at, labels), key),
@@ -94,6 +95,7 @@ def _meaning(body: SubmitTask, new: NewTask, run_at: int | None, labels: Json) -
         "handler": body.handler,
         "handler_version": body.handler_version,
         "labels": labels,
+        "linked_to": body.linked_to,
         "parameters": new.parameters_digest,
         "parameters_version": body.parameters_version,
         "policy": new.policy.to_json(),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from operator import attrgetter
-from typing import Any, get_args
+from typing import Any
 
 from sqlalchemy import Connection
 
 from orbit_sdk.definition.nodes import Node, PollNode, WaitNode
 from orbit_sdk.errors import Internal, InvalidArgument, NotFound, OrbitError
-from orbit_sdk.protocol.common import Page
 from orbit_sdk.protocol.workflows import (
     BatchResult,
     RestartResult,
@@ -22,20 +21,22 @@ from orbit_sdk.protocol.workflows import (
     Steps,
     Workflow,
     WorkflowDetail,
-    WorkflowState,
 )
 from orbit_sdk.values.canonical import canonical_json
 from orbit_sdk.values.json_strict import Json
 from orbit_server.api.batches import run_batch
 from orbit_server.api.call import Call
 from orbit_server.api.masking import hidden, masks_of, shown
-from orbit_server.api.query import PAGING, counter, flag, name_filter, one_of, text_filter, whole
+from orbit_server.api.query import (
+    counter,
+    whole,
+)
 from orbit_server.api.routes import Route
 from orbit_server.api.waiting import wait_for
 from orbit_server.weave.definitions.catalog import Compiled
 from orbit_server.weave.definitions.rows import draft_key
 from orbit_server.weave.instances import queries
-from orbit_server.weave.instances.queries import InstanceDetail, InstanceFilter, StepFacts
+from orbit_server.weave.instances.queries import InstanceDetail, StepFacts
 from orbit_server.weave.instances.restart import RestartWorkflow as Restart
 from orbit_server.weave.instances.start import StartWorkflow as Start
 from orbit_server.weave.rehearsal.commands import Rehearse
@@ -144,22 +145,6 @@ async def _start_batch(call: Call) -> Any:
         return [answer if isinstance(answer, OrbitError) else answer.answer["id"] for answer in answers]
 
     return await run_batch(call.body, attrgetter("idempotency_key"), submit)
-
-
-async def _list_workflows(call: Call) -> Any:
-    paging = call.paging("workflows", (str,))
-    wanted = InstanceFilter(
-        definition_id=call.query.get("definition_id"),
-        definition_version=call.query.get("version"),
-        state=call.query.get("state"),
-        business_key=call.query.get("business_key"),
-        paused=call.query.get("paused"),
-    )
-    before: Any = paging.after[0] if paging.after else None
-    rows = await call.server.database.read(
-        lambda conn: queries.page(conn, call.namespace_id, wanted, before, paging.take)
-    )
-    return paging.page(rows, summary_of, lambda row: (row.id,))
 
 
 async def _get_workflow(call: Call) -> Any:
@@ -309,8 +294,6 @@ async def _get_step(call: Call) -> Any:
     return view
 
 
-_STATE = one_of("state", get_args(WorkflowState), "Only workflows in this state.")
-
 ROUTES = (
     Route(
         "POST",
@@ -341,22 +324,6 @@ ROUTES = (
         "Start a new workflow from an earlier one, saying whose effects it means",
         body=RestartWorkflow,
         idempotency="required",
-    ),
-    Route(
-        "GET",
-        "/v1/workflows",
-        "workflows:read",
-        Page[Workflow],
-        _list_workflows,
-        "List workflows, newest first",
-        query=(
-            *PAGING,
-            name_filter("definition_id", "Only workflows of this definition."),
-            whole("version", 1, 2**31 - 1, "Only workflows of this version."),
-            _STATE,
-            text_filter("business_key", "Only workflows with this business key."),
-            flag("paused", "Only paused workflows, or only those that are not."),
-        ),
     ),
     Route(
         "GET",

@@ -379,6 +379,7 @@ task_specs = _table(
     number("parameters_version"),
     label("submitted_by", null=True),
     ident("retry_of", null=True),
+    ident("linked_to", null=True),
     ident("idempotency_id", null=True),
     body("trace", null=True),
 )

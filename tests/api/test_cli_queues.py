@@ -69,3 +69,18 @@ def test_workers_are_listed_and_builds_blocked(orbit: Run) -> None:
     assert "gets work again" in orbit("worker", "unblock", "b7", "--reason", "fixed")
     assert "list" in orbit("worker", "--help")
     orbit("worker", "nowhere.py", code=2)
+
+
+def test_tasks_and_workflows_are_listed_and_counted_by_what_they_are(orbit: Run) -> None:
+    for number in range(3):
+        label = f"region={'eu' if number else 'us'}"
+        orbit("task", "submit", "pay@3", "--queue", "payments", "--label", label, "--key", f"A-{number}")
+    told = json.loads(orbit("task", "list", "--group-by", "label:region", "--json"))
+    assert told["groups"] == [{"count": 2, "key": "eu"}, {"count": 1, "key": "us"}]
+    assert orbit("task", "list", "--count", "--state", "ready", "--since", "1h").strip() == "3"
+    listed = orbit("task", "list", "--label", "region=us")
+    assert "A-0" in listed
+    assert "A-1" not in listed
+    assert json.loads(orbit("list", "--count", "--group-by", "state", "--json"))["total"] == 0
+    assert "READY" in orbit("task", "list", "--group-by", "state")
+    assert "--since" in orbit("list", "--since", "yesterday", code=2)

@@ -230,3 +230,45 @@ async def test_a_revoked_credential_is_refused_at_once_and_for_good(api: Api) ->
     assert len(await rows(api, audit, audit.c.action == "credential.revoked")) == 1
     elsewhere = await api.with_rights(namespace="elsewhere")
     assert (await elsewhere.post(f"/v1/credentials/{made['id']}/revoke", {"reason": "x"})).code == "NOT_FOUND"
+
+
+async def test_tasks_are_filtered_and_counted_by_what_is_stored_of_them(api: Api) -> None:
+    for number in range(5):
+        labels = {"region": "eu" if number % 2 else "us", "note": "a,b"}
+        await submit(api, labels=labels, business_key=f"order-{number}")
+    page = (await api.get("/v1/tasks", labels=r"region=eu,note=a\,b", limit=1)).data
+    assert [item["business_key"] for item in page["items"]] == ["order-3"]
+    cursor = page["next_cursor"]
+    page = (await api.get("/v1/tasks", labels=r"region=eu,note=a\,b", limit=1, cursor=cursor)).data
+    assert [item["business_key"] for item in page["items"]] == ["order-1"]
+    assert (await api.get("/v1/tasks/count?group_by=label:region")).data == {
+        "total": 5,
+        "complete": True,
+        "groups": [{"key": "us", "count": 3}, {"key": "eu", "count": 2}],
+        "more_groups": False,
+    }
+    later = "2999-01-01T00:00:00Z"
+    assert (await api.get(f"/v1/tasks/count?created_from={later}")).data["total"] == 0
+    for query in ("group_by=colour", "group_by=label:", "labels=region", "labels=a=1,a=2", "created_to=now"):
+        refused = await api.get(f"/v1/tasks/count?{query}")
+        assert (refused.status, refused.code) == (400, "INVALID_ARGUMENT"), query
+
+
+async def test_a_task_in_review_says_what_may_be_decided(api: Api) -> None:
+    task_id = await submit(api)
+    assert "decisions" not in (await api.get(f"/v1/tasks/{task_id}")).data
+    await put_in_review(api, task_id)
+    detail = TaskDetail.model_validate((await api.get(f"/v1/tasks/{task_id}")).data)
+    assert {each.verdict: each.allowed for each in detail.decisions} == dict.fromkeys(
+        ("SUCCEEDED", "FAILED", "CANCELLED", "RETRY"), True
+    )
+    assert all(each.needs_evidence for each in detail.decisions)
+
+
+async def test_other_parameters_are_another_task_that_names_the_first(api: Api) -> None:
+    first = await submit(api)
+    second = await submit(api, parameters={"amount": 8}, linked_to=first)
+    assert (await api.get(f"/v1/tasks/{second}")).data["linked_to"] == first
+    refused = await api.post("/v1/tasks", {**TASK, "linked_to": "0" * 32})
+    assert (refused.status, refused.code) == (400, "INVALID_ARGUMENT")
+    assert refused.body["error"]["details"][0]["field"] == "linked_to"

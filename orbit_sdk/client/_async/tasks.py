@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from orbit_sdk.client._async.pages import each, parse
 from orbit_sdk.client._async.transport import AsyncTransport
 from orbit_sdk.client.checks import check_same
+from orbit_sdk.client.filters import TaskFilters, params_of
 from orbit_sdk.client.wire import Call, new_key, spoken
+from orbit_sdk.protocol.common import Count
 from orbit_sdk.protocol.explain import StuckTasks
 from orbit_sdk.protocol.history import Origin
 from orbit_sdk.protocol.tasks import Attempt, Task, TaskDetail
@@ -38,9 +40,16 @@ class AsyncTasks:
         check_same(found.id, task_id, "task")
         return found
 
-    def list(self, **filters: Any) -> AsyncIterator[Task]:
+    def list(self, **filters: Unpack[TaskFilters]) -> AsyncIterator[Task]:
         """Tasks, newest first."""
-        return each(self._transport, "/v1/tasks", Task, filters)
+        return each(self._transport, "/v1/tasks", Task, params_of(filters))
+
+    async def count(self, group_by: str | None = None, **filters: Unpack[TaskFilters]) -> Count:
+        """How many tasks there are; in groups by state, queue, handler, step, error_code, review_class,
+        definition or `label:<name>`.
+        """
+        params = {**params_of(filters), "group_by": group_by}
+        return parse(Count, await self._transport.call(Call("GET", "/v1/tasks/count", params=params)))
 
     def attempts(self, task_id: str) -> AsyncIterator[Attempt]:
         """The attempts of a task, newest first."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Unpack
 
 from orbit_sdk.client._async.pages import each, page, parse
 from orbit_sdk.client._async.transport import AsyncTransport
 from orbit_sdk.client.checks import check_event_detail, check_event_page, check_same
+from orbit_sdk.client.filters import WorkflowFilters, params_of
 from orbit_sdk.client.wire import Call, new_key, spoken
-from orbit_sdk.protocol.common import Page
+from orbit_sdk.protocol.common import Count, Page
 from orbit_sdk.protocol.explain import WorkflowWhy
 from orbit_sdk.protocol.history import Activation, Operation, Round, SignalDetail
 from orbit_sdk.protocol.workflows import (
@@ -108,30 +109,22 @@ class AsyncWorkflows:
         check_same(found.id, workflow_id, "workflow")
         return found
 
-    def list(
-        self,
-        *,
-        definition_id: str | None = None,
-        version: int | None = None,
-        state: str | None = None,
-        business_key: str | None = None,
-        paused: bool | None = None,
-    ) -> AsyncIterator[Workflow]:
+    def list(self, **filters: Unpack[WorkflowFilters]) -> AsyncIterator[Workflow]:
         """Instances, newest first."""
-        filters = {
-            "definition_id": definition_id,
-            "version": version,
-            "state": state,
-            "business_key": business_key,
-            "paused": paused,
-        }
-        return each(self._transport, "/v1/workflows", Workflow, filters)
+        return each(self._transport, "/v1/workflows", Workflow, params_of(filters))
+
+    async def count(self, group_by: str | None = None, **filters: Unpack[WorkflowFilters]) -> Count:
+        """How many instances there are; in groups by state, definition, paused, step, reason, error_code or
+        `label:<name>`.
+        """
+        params = {**params_of(filters), "group_by": group_by}
+        return parse(Count, await self._transport.call(Call("GET", "/v1/workflows/count", params=params)))
 
     async def page(
-        self, *, cursor: str | None = None, limit: int | None = None, **filters: Any
+        self, *, cursor: str | None = None, limit: int | None = None, **filters: Unpack[WorkflowFilters]
     ) -> Page[Workflow]:
-        """One page of instances, newest first."""
-        return await page(self._transport, "/v1/workflows", Workflow, filters, cursor, limit)
+        """One page of instances, newest first. One with many filters may be short and still have a next."""
+        return await page(self._transport, "/v1/workflows", Workflow, params_of(filters), cursor, limit)
 
     async def steps(self, workflow_id: str) -> Steps:
         """Every step as it stands."""

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from orbit_sdk.client._sync.pages import each, parse
 from orbit_sdk.client._sync.transport import SyncTransport
 from orbit_sdk.client.checks import check_same
+from orbit_sdk.client.filters import TaskFilters, params_of
 from orbit_sdk.client.wire import Call, new_key, spoken
+from orbit_sdk.protocol.common import Count
 from orbit_sdk.protocol.explain import StuckTasks
 from orbit_sdk.protocol.history import Origin
 from orbit_sdk.protocol.tasks import Attempt, Task, TaskDetail
@@ -39,9 +41,16 @@ class SyncTasks:
         check_same(found.id, task_id, "task")
         return found
 
-    def list(self, **filters: Any) -> Iterator[Task]:
+    def list(self, **filters: Unpack[TaskFilters]) -> Iterator[Task]:
         """Tasks, newest first."""
-        return each(self._transport, "/v1/tasks", Task, filters)
+        return each(self._transport, "/v1/tasks", Task, params_of(filters))
+
+    def count(self, group_by: str | None = None, **filters: Unpack[TaskFilters]) -> Count:
+        """How many tasks there are; in groups by state, queue, handler, step, error_code, review_class,
+        definition or `label:<name>`.
+        """
+        params = {**params_of(filters), "group_by": group_by}
+        return parse(Count, self._transport.call(Call("GET", "/v1/tasks/count", params=params)))
 
     def attempts(self, task_id: str) -> Iterator[Attempt]:
         """The attempts of a task, newest first."""

@@ -65,9 +65,10 @@ class SubmitTask(Order):
 
     def needs(self) -> Needs:
         new = self.new
+        ids = [new.id] if new.linked_to is None else [new.id, new.linked_to]
         if new.concurrency_key is None and new.fairness_key is None and not self.limits:
-            return {"tasks": [new.id]}
-        found: dict[str, Iterable[Id]] = {"tasks": [new.id], "limits": self.limits}
+            return {"tasks": ids}
+        found: dict[str, Iterable[Id]] = {"tasks": ids, "limits": self.limits}
         if new.concurrency_key is not None:
             found |= key_rows_for(new.namespace_id, new.queue, new.concurrency_key)
         if new.fairness_key is not None:
@@ -77,9 +78,17 @@ class SubmitTask(Order):
     def decide(self, book: Book) -> Done[TaskAnswer]:
         known = book.get(TASKS, self.new.id)
         if known is None:
+            self._check_link(book)
             counted = count_in(book, self.limits) if self.limits else 0
             known = create_task(book, self._timed(book.now), counted=int(counted))
         return Done(answer_of(known), subject_id=known.id)
+
+    def _check_link(self, book: Book) -> None:
+        linked = None if self.new.linked_to is None else book.get(TASKS, self.new.linked_to)
+        if self.new.linked_to is not None and (
+            linked is None or linked.namespace_id != self.new.namespace_id
+        ):
+            raise InvalidArgument.at("linked_to", "names no task of this namespace")
 
     def _timed(self, now: int) -> NewTask:
         new = self.new

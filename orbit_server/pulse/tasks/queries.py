@@ -7,38 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import Connection, select
 
 from orbit_sdk.values.ids import Id
+from orbit_server.pulse.ids import retry_id_of
 from orbit_server.pulse.tasks.records import Attempt, Evidence, Task, TaskResult, TaskSpec
 from orbit_server.pulse.tasks.rows import ATTEMPTS, EVIDENCE, TASK_RESULTS, TASK_SPECS, TASKS
 from orbit_server.storage import tables
 
 _T = tables.tasks.c
 _HELD_MAX = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class TaskFilter:
-    """What a page of tasks is narrowed to; None does not narrow.
-
-    Times are microseconds, start included, end not.
-    """
-
-    states: tuple[str, ...] | None = None
-    queue: str | None = None
-    handler: str | None = None
-    handler_version: int | None = None
-    business_key: str | None = None
-    instance_id: Id | None = None
-    error_code: str | None = None
-    review_class: str | None = None
-    created_from: int | None = None
-    created_to: int | None = None
-    standalone: bool = False
-    """Only tasks that belong to no workflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +66,9 @@ def get_detail(conn: Connection, namespace_id: Id, task_id: Id) -> TaskDetail | 
     return TaskDetail(task, spec, TASK_RESULTS.load(conn, [task_id]).get(task_id))
 
 
-def list_tasks(
-    conn: Connection, namespace_id: Id, narrow: TaskFilter, *, before: Id | None = None, limit: int = 20
-) -> list[Task]:
-    """A page, newest first; `before` is the id of the last row of the page before."""
-    query = select(_T.id).where(_T.namespace_id == namespace_id, *_conditions(narrow))
-    if before is not None:
-        query = query.where(_T.id < before)
-    ids = [row_id for (row_id,) in conn.execute(query.order_by(_T.id.desc()).limit(limit))]
-    rows = TASKS.load(conn, ids) if ids else {}
-    return [rows[row_id] for row_id in ids if row_id in rows]
+def retry_of(conn: Connection, task_id: Id) -> Id | None:
+    """The task that retries this one, if there is one."""
+    return conn.execute(select(_T.id).where(_T.id == retry_id_of(task_id))).scalar()
 
 
 def attempts_of(conn: Connection, task_id: Id) -> list[Attempt]:
@@ -159,27 +131,3 @@ def held_by_session(conn: Connection, session_id: Id) -> list[Attempt]:
     wanted = sorted({task_id for (task_id,) in ids})
     found = ATTEMPTS.load(conn, wanted) if wanted else {}
     return [attempt for rows in found.values() for attempt in rows if attempt.session_id == session_id]
-
-
-def _conditions(narrow: TaskFilter) -> list[ColumnElement[bool]]:
-    equal: dict[Any, object | None] = {
-        _T.queue: narrow.queue,
-        _T.handler: narrow.handler,
-        _T.handler_version: narrow.handler_version,
-        _T.business_key: narrow.business_key,
-        _T.instance_id: narrow.instance_id,
-        _T.error_code: narrow.error_code,
-        _T.review_class: narrow.review_class,
-    }
-    conditions: list[ColumnElement[bool]] = [
-        column == value for column, value in equal.items() if value is not None
-    ]
-    if narrow.states is not None:
-        conditions.append(_T.state.in_(narrow.states))
-    if narrow.standalone:
-        conditions.append(_T.instance_id.is_(None))
-    if narrow.created_from is not None:
-        conditions.append(_T.created_at >= narrow.created_from)
-    if narrow.created_to is not None:
-        conditions.append(_T.created_at < narrow.created_to)
-    return conditions

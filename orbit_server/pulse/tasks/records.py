@@ -134,6 +134,8 @@ class TaskSpec:
     retry_of: Id | None
     idempotency_id: Id | None
     trace: str | None = None
+    linked_to: Id | None = None
+    """An earlier task that this one stands for, with other parameters."""
 
 
 @record(frozen=True, slots=True)

@@ -23,17 +23,6 @@ from orbit_server.weave.state.rows import INSTANCES, STEPS, InstanceRow, StepRow
 
 
 @dataclass(frozen=True, slots=True)
-class InstanceFilter:
-    """What a list of instances is narrowed to; None means anything."""
-
-    definition_id: str | None = None
-    definition_version: int | None = None
-    state: str | None = None
-    business_key: str | None = None
-    paused: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class InstanceDetail:
     """An instance with its cold parts; texts are canonical JSON."""
 
@@ -86,21 +75,6 @@ def get(conn: Connection, namespace_id: Id, instance_id: Id) -> InstanceDetail |
         None if ended is None else ended[0],
         None if ended is None else ended[1],
     )
-
-
-def page(
-    conn: Connection, namespace_id: Id, wanted: InstanceFilter, before: Id | None, limit: int
-) -> list[InstanceRow]:
-    """Newest first; `before` is the id of the last one seen."""
-    c = instances.c
-    query = select(*_INSTANCE).where(c.namespace_id == namespace_id)
-    for name in ("definition_id", "definition_version", "state", "business_key", "paused"):
-        value = getattr(wanted, name)
-        if value is not None:
-            query = query.where(c[name] == (int(value) if isinstance(value, bool) else value))
-    if before is not None:
-        query = query.where(c.id < before)
-    return _instances(conn.execute(query.order_by(c.id.desc()).limit(limit)).all())
 
 
 def open_by_key(

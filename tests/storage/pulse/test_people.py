@@ -15,7 +15,8 @@ from orbit_server.pulse.queues.queries import figures, queue_names, queue_row
 from orbit_server.pulse.tasks.commands import Basis, CancelTask, ResolveReview, RetryTask, SubmitTask
 from orbit_server.pulse.tasks.decide.stop import Verdict
 from orbit_server.pulse.tasks.lifecycle import Recovery, Said, TaskState
-from orbit_server.pulse.tasks.queries import TaskFilter, get_task, list_tasks
+from orbit_server.pulse.tasks.lists import TaskFilter, list_tasks
+from orbit_server.pulse.tasks.queries import get_task
 from orbit_server.pulse.tasks.records import Task
 from orbit_server.storage.commands import CommandKey
 from tests.storage.pulse.house import SPACE, House

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event
 
-from orbit_server.weave.instances import queries as instances
+from orbit_server.weave.instances import lists
 from orbit_server.weave.sweeps import inbox, signals, steps
 from orbit_server.weave.timeline import queries as timeline
 from tests.documents import document, end, wait
@@ -43,11 +43,13 @@ HOT: dict[str, tuple[str, Callable[[Connection], Any]]] = {
     "the timeline": ("ix_events_workflow", lambda conn: timeline.page(conn, NAMESPACE, OWNER, PLACE, 5)),
     "instances, newest first": (
         "ix_instances_namespace",
-        lambda conn: instances.page(conn, NAMESPACE, instances.InstanceFilter(), OWNER, 5),
+        lambda conn: lists.page_instances(conn, NAMESPACE, lists.InstanceFilter(), OWNER, 5),
     ),
     "instances of a business key": (
         "ix_instances_business_key",
-        lambda conn: instances.page(conn, NAMESPACE, instances.InstanceFilter(business_key="job-1"), None, 5),
+        lambda conn: lists.page_instances(
+            conn, NAMESPACE, lists.InstanceFilter(business_key="job-1"), None, 5
+        ),
     ),
 }
 

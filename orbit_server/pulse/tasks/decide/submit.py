@@ -54,6 +54,7 @@ class NewTask:
     retry_of: Id | None = None
     idempotency_id: Id | None = None
     trace: str | None = None
+    linked_to: Id | None = None
 
 
 def submit(new: NewTask, now: int) -> tuple[Task, TaskSpec]:
@@ -123,4 +124,5 @@ def _spec(new: NewTask) -> TaskSpec:
         retry_of=new.retry_of,
         idempotency_id=new.idempotency_id,
         trace=new.trace,
+        linked_to=new.linked_to,
     )

@@ -734,6 +734,7 @@ CREATE TABLE IF NOT EXISTS task_specs (
     parameters_version BIGINT NOT NULL,
     submitted_by VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     retry_of CHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
+    linked_to CHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
     idempotency_id CHAR(32) CHARACTER SET ascii COLLATE ascii_bin,
     trace MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
     PRIMARY KEY (task_id)

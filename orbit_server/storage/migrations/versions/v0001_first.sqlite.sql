@@ -914,6 +914,7 @@ CREATE TABLE IF NOT EXISTS task_specs (
     parameters_version INTEGER NOT NULL,
     submitted_by TEXT,
     retry_of TEXT,
+    linked_to TEXT,
     idempotency_id TEXT,
     trace TEXT,
     PRIMARY KEY (task_id)
