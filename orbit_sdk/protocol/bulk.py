@@ -14,12 +14,15 @@ from orbit_sdk.protocol.common import (
     Id,
     Instant,
     JsonValue,
+    Managed,
+    OnBehalfOf,
     QueueName,
     Reason,
     Request,
 )
 from orbit_sdk.protocol.tasks import TaskState
 from orbit_sdk.protocol.workflows import Basis, WorkflowState
+from orbit_sdk.values.limits import DEFAULT_LIMITS
 
 __all__ = [
     "BULK_ITEMS_MAX",
@@ -34,6 +37,7 @@ __all__ = [
     "BulkState",
     "CancelTasks",
     "ControlWorkflows",
+    "GrantBudgets",
     "PlanBulk",
     "RestartWorkflows",
     "RetryTasks",
@@ -51,15 +55,29 @@ Evidence = Annotated[str, Field(max_length=4000)]
 
 
 class ReviewSteps(Request):
-    """Decide on steps in review; the fields are those of one decision."""
+    """Decide on steps in review; the fields are those of one decision.
+
+    `adopt`: each takes its own newest stored evidence, a result for SUCCEEDED, else a word that no effect can
+    happen any more. A step without such evidence is refused by the plan.
+    """
 
     kind: Literal["workflow.review"]
     verdict: Literal["SUCCEEDED", "FAILED", "RERUN"]
     basis: Basis
     evidence: Evidence | None = None
     result: JsonValue = None
+    adopt: bool = False
     code: str | None = None
     message: str | None = None
+
+
+class GrantBudgets(Request):
+    """Add to the budgets of steps in review; running them again is a decision of its own."""
+
+    kind: Literal["workflow.grant"]
+    attempts: Annotated[int, Field(ge=0, le=DEFAULT_LIMITS.granted_attempts)] = 0
+    rounds: Annotated[int, Field(ge=0, le=DEFAULT_LIMITS.granted_rounds)] = 0
+    time_ms: Annotated[int, Field(ge=0, le=DEFAULT_LIMITS.granted_ms)] = 0
 
 
 class ControlWorkflows(Request):
@@ -86,13 +104,14 @@ class CancelTasks(Request):
 
 
 class ReviewTasks(Request):
-    """Decide on standalone tasks in review; the fields are those of one decision."""
+    """Decide on standalone tasks in review; the fields are those of one decision. `adopt` as for steps."""
 
     kind: Literal["task.review"]
     verdict: Literal["SUCCEEDED", "FAILED", "CANCELLED"]
     basis: Basis
     evidence: Evidence | None = None
     result: JsonValue = None
+    adopt: bool = False
     code: str | None = None
     message: str | None = None
 
@@ -106,7 +125,7 @@ class RetryTasks(Request):
 
 
 BulkAction = Annotated[
-    ReviewSteps | ControlWorkflows | RestartWorkflows | CancelTasks | ReviewTasks | RetryTasks,
+    ReviewSteps | GrantBudgets | ControlWorkflows | RestartWorkflows | CancelTasks | ReviewTasks | RetryTasks,
     Field(discriminator="kind"),
 ]
 
@@ -114,8 +133,9 @@ BulkAction = Annotated[
 class BulkFilter(Request):
     """What a bulk is about; everything that is given must hold. Which fields fit depends on the action.
 
-    `workflow.review`: definition_id, version, step_key, review_class, reason; the other actions on workflows:
-    definition_id, version, state, paused; actions on tasks: state, queue, handler, error_code, review_class.
+    `workflow.review` and `workflow.grant`: definition_id, version, step_key, review_class, reason; the other
+    actions on workflows: definition_id, version, state, paused; actions on tasks: state, queue, handler,
+    error_code, review_class.
     `business_keys` (any of them) fits all.
     """
 
@@ -134,7 +154,7 @@ class BulkFilter(Request):
     error_code: Annotated[str, Field(min_length=1, max_length=128)] | None = None
 
 
-class PlanBulk(Request):
+class PlanBulk(Managed):
     """Ask for a plan: what the filter finds, at which revisions, and what the action would do to each.
 
     `most`: no more items than this; `reason` is kept with every item that is done.
@@ -142,7 +162,6 @@ class PlanBulk(Request):
 
     action: BulkAction
     filter: BulkFilter = BulkFilter()
-    reason: Reason
     most: Annotated[int, Field(ge=1, le=BULK_ITEMS_MAX)] = 1000
 
 
@@ -155,10 +174,11 @@ class ApplyBulk(Request):
     max_failures: Annotated[int, Field(ge=1, le=BULK_ITEMS_MAX)] | None = 3
     max_failure_percent: Annotated[int, Field(ge=1, le=100)] | None = None
     reason: Reason | None = None
+    on_behalf_of: OnBehalfOf | None = None
 
 
-class StopBulk(Request):
-    reason: Reason
+class StopBulk(Managed):
+    """Stop a bulk, or give its plan up."""
 
 
 class BulkAnswer(Answer):
@@ -189,6 +209,7 @@ class Bulk(BulkAnswer):
     stopped_by: str | None = None
     planned_by: str
     applied_by: str | None = None
+    applied_for: str | None = None
     per_second: float | None = None
     max_failures: int | None = None
     max_failure_percent: int | None = None
@@ -209,7 +230,8 @@ class BulkDetail(Bulk):
 
 class BulkItem(Answer):
     """One item. `allowed` and `then` (the state that would follow) are what the plan says. `result` is absent
-    while its turn has not come; `code` and `why` say why not; `made_id` is the workflow or task it made.
+    while its turn has not come; `code` and `why` say why not; `made_id` is the workflow or task it made,
+    `evidence_id` what the decision adopts.
     """
 
     number: int
@@ -223,5 +245,6 @@ class BulkItem(Answer):
     result: BulkResult | None = None
     code: str | None = None
     why: str | None = None
+    evidence_id: Id | None = None
     made_id: Id | None = None
     settled_at: Instant | None = None

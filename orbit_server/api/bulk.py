@@ -17,6 +17,7 @@ from orbit_sdk.protocol.bulk import (
     BulkItem,
     BulkResult,
     BulkState,
+    GrantBudgets,
     PlanBulk,
     ReviewSteps,
     ReviewTasks,
@@ -157,6 +158,7 @@ def _by(call: Call, operation: str, bulk_id: Id, reason: str | None) -> commands
         actor=call.principal.actor,
         reason=reason,
         seed=call.seed(),
+        on_behalf_of=call.on_behalf_of,
     )
 
 
@@ -172,10 +174,15 @@ def _check(call: Call, body: PlanBulk) -> None:
     ]
     evidence = getattr(action, "evidence", None)
     require_evidence(limits, evidence)
-    if getattr(action, "basis", None) == "PROVEN" and not evidence:
+    adopts = isinstance(action, ReviewSteps | ReviewTasks) and action.adopt
+    if adopts and "result" in action.model_fields_set:
+        problems.append(Detail("action.adopt", "and result exclude each other"))
+    if getattr(action, "basis", None) == "PROVEN" and not evidence and not adopts:
         problems.append(Detail("action.evidence", "is required with basis PROVEN; silence is never evidence"))
     if isinstance(action, ReviewSteps) and action.verdict == "FAILED" and action.code is None:
         problems.append(Detail("action.code", "is required when a step is concluded as failed"))
+    if isinstance(action, GrantBudgets) and not (action.attempts or action.rounds or action.time_ms):
+        problems.append(Detail("action.attempts", "or rounds or time_ms: say what is granted"))
     handler = body.filter.handler
     if handler is not None and not (is_name(handler) or is_handler_key(handler)):
         problems.append(Detail("filter.handler", "must be a handler such as job.submit or job.submit@1"))
@@ -207,6 +214,7 @@ def _view(row: BulkRow) -> dict[str, Any]:
     optional: dict[str, Any] = {
         "stopped_by": None if row.stopped_by is None else row.stopped_by.value,
         "applied_by": row.applied_by,
+        "applied_for": row.applied_for,
         "per_second": round(_SECOND / row.interval_us, 3) if row.interval_us else None,
         "max_failures": row.failures_max,
         "max_failure_percent": row.failures_percent,
@@ -235,6 +243,7 @@ def _item(row: BulkRow, item: ItemRow) -> dict[str, Any]:
         "result": result,
         "code": item.code,
         "why": item.why,
+        "evidence_id": item.evidence_id,
         "made_id": item.made_id,
         "settled_at": None if item.settled_at is None else to_rfc3339(item.settled_at),
     }

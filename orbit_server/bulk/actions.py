@@ -27,7 +27,8 @@ from orbit_server.storage.commands import Command, CommandKey, Needs
 from orbit_server.weave.control.commands import Action as ControlAction
 from orbit_server.weave.control.commands import ControlWorkflow
 from orbit_server.weave.instances.restart import Effects, RestartWorkflow
-from orbit_server.weave.reviews.commands import ResolveStep
+from orbit_server.weave.reviews.commands import Adopt, ResolveStep
+from orbit_server.weave.reviews.grants import GrantStep
 from orbit_server.weave.state.rows import INSTANCES, STEPS, InstanceRow
 from orbit_server.weave.state.running import Weave
 
@@ -56,6 +57,9 @@ class Draft:
     seed: IdSeed
     weave: Weave
     near: Mapping[Id, InstanceRow] = field(default_factory=dict)
+    on_behalf_of: str | None = None
+    adopt: Adopt | None = None
+    """The stored evidence that a decision takes, where `orders` say that each adopts its own."""
 
     @property
     def key(self) -> CommandKey:
@@ -119,7 +123,33 @@ def _resolve_step(draft: Draft) -> ResolveStep:
         result=orders.get("result"),
         code=orders.get("code"),
         message=orders.get("message"),
+        on_behalf_of=draft.on_behalf_of,
+        adopt=draft.adopt,
     )
+
+
+def _grant(draft: Draft) -> GrantStep:
+    return GrantStep(
+        key=draft.key,
+        instance_id=draft.subject_id,
+        namespace_id=draft.namespace_id,
+        step_key=draft.step_key or "",
+        expected_revision=draft.expected,
+        actor=draft.actor,
+        reason=draft.reason,
+        seed=draft.seed,
+        weave=draft.weave,
+        attempts=draft.orders.get("attempts", 0),
+        rounds=draft.orders.get("rounds", 0),
+        time_ms=draft.orders.get("time_ms", 0),
+        on_behalf_of=draft.on_behalf_of,
+    )
+
+
+def _has_evidence(_book: Book, draft: Draft) -> None:
+    if draft.orders.get("adopt") and draft.adopt is None:
+        says = "holds a result" if draft.orders["verdict"] == "SUCCEEDED" else "says that nothing can happen"
+        raise FailedPrecondition(f"no stored evidence of it {says}: there is nothing to adopt")
 
 
 # --- workflows ---------------------------------------------------------------------------------------------
@@ -146,6 +176,7 @@ def _control(action: ControlAction) -> Callable[[Draft], Command[Any]]:
             reason=draft.reason,
             seed=draft.seed,
             weave=draft.weave,
+            on_behalf_of=draft.on_behalf_of,
         )
 
     return command
@@ -180,6 +211,7 @@ def _restart(draft: Draft) -> RestartWorkflow:
         seed=IdSeed(draft.seed.time_us, f"{draft.seed.entropy}:restart"),
         weave=draft.weave,
         near=tuple(near),
+        on_behalf_of=draft.on_behalf_of,
     )
 
 
@@ -211,6 +243,7 @@ def _by(draft: Draft) -> By:
         seed=draft.seed,
         basis=None if basis is None else Basis(basis),
         evidence=None if evidence is None else canonical_json(evidence),
+        on_behalf_of=draft.on_behalf_of,
     )
 
 
@@ -229,7 +262,7 @@ def _resolve_task(draft: Draft) -> ResolveReview:
     orders = draft.orders
     verdict = TaskVerdict(orders["verdict"])
     result: Json = orders.get("result")
-    gives = verdict is TaskVerdict.SUCCEEDED
+    gives = verdict is TaskVerdict.SUCCEEDED and draft.adopt is None
     return ResolveReview(
         key=None,
         namespace_id=draft.namespace_id,
@@ -241,6 +274,7 @@ def _resolve_task(draft: Draft) -> ResolveReview:
         result_digest=digest(result) if gives else None,
         code=orders.get("code"),
         message=orders.get("message") or "",
+        adopt=None if draft.adopt is None else draft.adopt.evidence_id,
     )
 
 
@@ -257,7 +291,10 @@ def _retry_task(draft: Draft) -> RetryTask:
 
 
 ACTIONS: Final[Mapping[str, Action]] = {
-    "workflow.review": Action(Target.STEPS, ("workflows:recover",), _resolve_step, _step_changed),
+    "workflow.review": Action(
+        Target.STEPS, ("workflows:recover",), _resolve_step, _step_changed, _has_evidence
+    ),
+    "workflow.grant": Action(Target.STEPS, ("workflows:grant",), _grant, _step_changed),
     **{
         f"workflow.{each.value}": Action(
             Target.WORKFLOWS, ("workflows:control",), _control(each), _control_changed
@@ -273,7 +310,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
         lambda draft: {RESTARTS.name: (restart_id(draft.subject_id),)},
     ),
     "task.cancel": Action(Target.TASKS, ("tasks:cancel",), _cancel_task, _task_changed, _may_be_cancelled),
-    "task.review": Action(Target.TASKS, ("tasks:review",), _resolve_task, _task_changed),
+    "task.review": Action(Target.TASKS, ("tasks:review",), _resolve_task, _task_changed, _has_evidence),
     "task.retry": Action(Target.TASKS, ("tasks:review", "tasks:retry"), _retry_task, _task_changed),
 }
 """Every kind of action, by the name that requests and audit rows use."""

@@ -10,10 +10,11 @@ from sqlalchemy import Connection, Select, null, select
 
 from orbit_sdk.values.ids import Id
 from orbit_server.bulk.lifecycle import Target
-from orbit_server.storage.tables import instances, steps, tasks
+from orbit_server.pulse.tasks.decide.evidence import adoptable_kinds
+from orbit_server.storage.tables import evidence, instances, steps, tasks
 from orbit_server.weave.state.rows import INSTANCES, InstanceRow
 
-__all__ = ["FILTERS", "Candidate", "candidates", "heads"]
+__all__ = ["FILTERS", "Candidate", "adoptable", "candidates", "heads", "tasks_of_evidence"]
 
 Filter = Mapping[str, Any]
 _NO_STEP: Final = null().label("step_key")
@@ -37,6 +38,26 @@ class Candidate:
     step_key: str | None
     business_key: str | None
     expected: int
+    task_id: Id | None = None
+    """What stored evidence would be of."""
+
+
+def adoptable(conn: Connection, task_ids: Sequence[Id], *, denies: bool) -> dict[Id, Id]:
+    """By task, the newest stored evidence that a decision may adopt."""
+    c = evidence.c
+    query = (
+        select(c.task_id, c.id)
+        .where(c.task_id.in_(task_ids), c.kind.in_(sorted(adoptable_kinds(denies=denies))))
+        .order_by(c.at, c.id)
+    )
+    return {row[0]: row[1] for row in conn.execute(query)} if task_ids else {}
+
+
+def tasks_of_evidence(conn: Connection, ids: Sequence[Id]) -> dict[Id, Id]:
+    """Which tasks these pieces of evidence are of."""
+    c = evidence.c
+    query = select(c.id, c.task_id).where(c.id.in_(ids))
+    return {row[0]: row[1] for row in conn.execute(query)} if ids else {}
 
 
 def candidates(  # noqa: PLR0913  # a filter, and where to go on
@@ -67,7 +88,7 @@ def heads(conn: Connection, ids: Sequence[Id]) -> dict[Id, InstanceRow]:
 def _steps(namespace_id: Id, _action: str, narrow: Filter) -> Select[Any]:
     s, i = steps.c, instances.c
     query = (
-        select(s.id, s.instance_id, s.step_key, i.business_key, s.revision)
+        select(s.id, s.instance_id, s.step_key, i.business_key, s.revision, s.task_id)
         .join(instances, i.id == s.instance_id)
         .where(s.namespace_id == namespace_id, s.state == "NEEDS_REVIEW")
     )
@@ -100,9 +121,9 @@ def _workflows(namespace_id: Id, action: str, narrow: Filter) -> Select[Any]:
 
 def _tasks(namespace_id: Id, action: str, narrow: Filter) -> Select[Any]:
     t = tasks.c
-    query = select(t.id, t.id.label("subject"), _NO_STEP, t.business_key, t.revision).where(
-        t.namespace_id == namespace_id, t.instance_id.is_(None)
-    )
+    query = select(
+        t.id, t.id.label("subject"), _NO_STEP, t.business_key, t.revision, t.id.label("task")
+    ).where(t.namespace_id == namespace_id, t.instance_id.is_(None))
     if action == "task.review":
         query = query.where(t.state == "NEEDS_REVIEW")
     if action == "task.cancel":

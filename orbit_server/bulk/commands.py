@@ -48,6 +48,7 @@ class By:
     actor: str
     reason: str | None
     seed: IdSeed
+    on_behalf_of: str | None = None
 
 
 class _OnBulk(Order):
@@ -101,6 +102,7 @@ class CreateBulk(_OnBulk):
             revision=1,
             made_by=by.actor,
             applied_by=None,
+            applied_for=None,
             created_at=now,
             planned_at=None,
             started_at=None,
@@ -125,7 +127,9 @@ class ApplyBulk(_OnBulk):
 
     def decide(self, book: Book) -> Done[Answer]:
         row = _row(book, self.by)
-        after = book.change(BULKS, row, decisions.began(row, self.terms, self.by.actor, book.now))
+        after = book.change(
+            BULKS, row, decisions.began(row, self.terms, self.by.actor, book.now, self.by.on_behalf_of)
+        )
         _audit(book, self.by, "apply", row, after, {"planned_by": row.made_by})
         book.after_commit(BulkDueAt(book.now))
         return Done(answer_of(after), subject_id=row.id)
@@ -161,6 +165,7 @@ def _audit(
             namespace_id=by.namespace_id,
             at=book.now,
             actor=by.actor,
+            on_behalf_of=by.on_behalf_of,
             action=f"bulk.{action}",
             subject_kind="bulk",
             subject_id=by.bulk_id,

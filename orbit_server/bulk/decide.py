@@ -53,7 +53,7 @@ def planned(row: BulkRow, added: int, refused: int, place: str | None, *, more: 
     return altered(frozen, truncated=more, planned_at=now, due_at=row.expires_at)
 
 
-def began(row: BulkRow, terms: Terms, actor: str, now: int) -> BulkRow:
+def began(row: BulkRow, terms: Terms, actor: str, now: int, behalf: str | None = None) -> BulkRow:
     """A person applies the plan. Raises FailedPrecondition."""
     if row.state is BulkState.PLANNING:
         raise FailedPrecondition("the bulk is still being planned; wait until it is PLANNED")
@@ -67,6 +67,7 @@ def began(row: BulkRow, terms: Terms, actor: str, now: int) -> BulkRow:
         failures_max=terms.failures_max,
         failures_percent=terms.failures_percent,
         applied_by=actor,
+        applied_for=behalf,
         started_at=now,
         due_at=now,
     )

@@ -38,6 +38,7 @@ class BulkRow:
     revision: int
     made_by: str
     applied_by: str | None
+    applied_for: str | None
     created_at: int
     planned_at: int | None
     started_at: int | None
@@ -62,7 +63,7 @@ class ItemRow:
     """One item. `expected` is the revision that was seen (the control version, for a control).
 
     `allowed`, `then_state`, `code`, `why`: what the engine said to the plan; `code` and `why` of an item that
-    was allowed say why it was not done.
+    was allowed say why it was not done. `evidence_id`: what the decision adopts.
     """
 
     id: Id
@@ -77,6 +78,7 @@ class ItemRow:
     then_state: str | None
     code: str | None
     why: str | None
+    evidence_id: Id | None = None
     made_id: Id | None = None
     settled_at: int | None = None
 

@@ -7,7 +7,7 @@ ordinary commands, and the touched row of the bulk decides.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from orbit_sdk.errors import Code, OrbitError
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_server.bulk import queries
 from orbit_server.bulk.actions import ACTIONS, Action, Draft
-from orbit_server.bulk.candidates import Candidate, candidates, heads
+from orbit_server.bulk.candidates import Candidate, adoptable, candidates, heads, tasks_of_evidence
 from orbit_server.bulk.decide import SLACK_US
 from orbit_server.bulk.items import WHY_MAX, AddItems, ApplyItem, EndBulk, GiveUpItem, Judge, Judged
 from orbit_server.bulk.lifecycle import BulkState, ItemState, Target
@@ -26,6 +26,7 @@ from orbit_server.bulk.records import BulkRow, ItemRow, SpecRow
 from orbit_server.bulk.rows import item_id
 from orbit_server.storage.commands import Answered
 from orbit_server.storage.database import Database
+from orbit_server.weave.reviews.commands import Adopt
 from orbit_server.weave.service import send, send_all
 from orbit_server.weave.state.running import Weave
 
@@ -108,11 +109,12 @@ async def _plan(work: _Work, row: BulkRow) -> int:
         )
     )
     taken = found[:bite]
-    drafts = await _drafts(work, row, action, spec, taken, row.made_by)
+    adopts = await _adoptable(work, spec, taken)
+    drafts = await _drafts(work, row, action, spec, taken, adopts)
     commands = [Judge(action, draft, action.command(draft)) for draft in drafts]
     answers = await send_all(work.database, work.weave, commands, background=True)
     items = [
-        _item(row, number, candidate, answer)
+        _item(row, number, candidate, adopts.get(candidate.place), answer)
         for number, (candidate, answer) in enumerate(zip(taken, answers, strict=True), row.items + 1)
     ]
     place = taken[-1].place if taken else row.place
@@ -120,7 +122,13 @@ async def _plan(work: _Work, row: BulkRow) -> int:
     return int(await send(work.database, work.weave, command, background=True))
 
 
-def _item(row: BulkRow, number: int, candidate: Candidate, answer: Answered[Judged] | OrbitError) -> ItemRow:
+def _item(
+    row: BulkRow,
+    number: int,
+    candidate: Candidate,
+    adopt: Adopt | None,
+    answer: Answered[Judged] | OrbitError,
+) -> ItemRow:
     """Raises Unavailable: what could not be asked now is asked again."""
     if isinstance(answer, OrbitError) and answer.code in _LATER:
         raise answer
@@ -139,7 +147,24 @@ def _item(row: BulkRow, number: int, candidate: Candidate, answer: Answered[Judg
         then_state=judged.then,
         code=None if error is None else error.code.value,
         why=None if error is None else error.message[:WHY_MAX],
+        evidence_id=None if adopt is None else adopt.evidence_id,
     )
+
+
+async def _adoptable(work: _Work, spec: SpecRow, found: Sequence[Candidate]) -> dict[Id, Adopt]:
+    """By place, what each decision adopts where the orders say that it adopts something."""
+    orders: dict[str, Any] = orjson.loads(spec.orders)
+    if not orders.get("adopt"):
+        return {}
+    ids = [each.task_id for each in found if each.task_id is not None]
+    stored = await work.database.read(
+        lambda conn: adoptable(conn, ids, denies=orders["verdict"] != "SUCCEEDED")
+    )
+    return {
+        each.place: Adopt(stored[each.task_id], each.task_id)
+        for each in found
+        if each.task_id is not None and each.task_id in stored
+    }
 
 
 # --- applying ----------------------------------------------------------------------------------------------
@@ -147,11 +172,17 @@ def _item(row: BulkRow, number: int, candidate: Candidate, answer: Answered[Judg
 
 async def _apply(work: _Work, row: BulkRow) -> int:
     """Send the next items; each is done when its turn has come, and only then."""
-    assert row.applied_by is not None, "somebody applies it"
     action, spec = ACTIONS[row.action], await _spec(work, row)
     bite = max(1, min(_APPLY_BITE, SLACK_US // max(1, row.interval_us)))
     found = await work.database.read(lambda conn: queries.pending(conn, row.id, bite))
-    drafts = await _drafts(work, row, action, spec, found, row.applied_by)
+    named = [item.evidence_id for item in found if item.evidence_id is not None]
+    owners = await work.database.read(lambda conn: tasks_of_evidence(conn, named)) if named else {}
+    adopts = {
+        item.id: Adopt(item.evidence_id, owners[item.evidence_id])
+        for item in found
+        if item.evidence_id is not None and item.evidence_id in owners
+    }
+    drafts = await _drafts(work, row, action, spec, found, adopts)
     commands = [ApplyItem(action, draft, action.command(draft), row.made_by) for draft in drafts]
     answers = await send_all(work.database, work.weave, commands, background=True)
     moved = 0
@@ -180,8 +211,9 @@ async def _drafts(  # what each draft is made of
     action: Action,
     spec: SpecRow,
     found: Sequence[Candidate | ItemRow],
-    actor: str,
+    adopts: Mapping[Id, Adopt],
 ) -> list[Draft]:
+    """`adopts`: by place of a candidate, or by id of an item."""
     orders: dict[str, Any] = orjson.loads(spec.orders)
     near: dict[Id, Any] = {}
     if action.target is Target.WORKFLOWS and row.action == "workflow.restart":
@@ -195,11 +227,13 @@ async def _drafts(  # what each draft is made of
             step_key=each.step_key,
             expected=each.expected,
             orders=orders,
-            actor=actor,
+            actor=row.applied_by or row.made_by,
             reason=spec.reason,
             seed=work.new_seed(),
             weave=work.weave,
             near=near,
+            on_behalf_of=row.applied_for,
+            adopt=adopts.get(each.place if isinstance(each, Candidate) else each.id),
         )
         for each in found
     ]

@@ -19,6 +19,11 @@ _RESULTS: Final = frozenset(f"{way}{said}" for way in _LATE for said in (Said.SU
 _DENIALS: Final = frozenset(f"{way}{Said.CANNOT_HAPPEN_ANY_MORE}" for way in _LATE)
 
 
+def adoptable_kinds(*, denies: bool) -> frozenset[str]:
+    """The kinds that hold a result, or with `denies` those that say that no effect can happen any more."""
+    return _DENIALS if denies else _RESULTS
+
+
 def adopted_result(found: Evidence) -> Body:
     """The result that it holds. Raises FailedPrecondition when it is not a (whole) result."""
     if found.kind not in _RESULTS or found.body is None:

@@ -96,6 +96,7 @@ CREATE TABLE IF NOT EXISTS bulk_items (
     then_state TEXT,
     code TEXT,
     why TEXT,
+    evidence_id TEXT,
     made_id TEXT,
     settled_at INTEGER,
     PRIMARY KEY (id)
@@ -152,6 +153,7 @@ CREATE TABLE IF NOT EXISTS bulks (
     revision INTEGER NOT NULL,
     made_by TEXT NOT NULL,
     applied_by TEXT,
+    applied_for TEXT,
     created_at INTEGER NOT NULL,
     planned_at INTEGER,
     started_at INTEGER,
