@@ -14,7 +14,7 @@ from orbit_sdk.cli import bulk_orders as orders
 from orbit_sdk.cli.bulk_orders import Kind
 from orbit_sdk.cli.command import command, group
 from orbit_sdk.cli.connection import Token, Url, connected
-from orbit_sdk.cli.control import OperationId, Reason
+from orbit_sdk.cli.control import OnBehalfOf, OperationId, Reason
 from orbit_sdk.cli.output import ExitCode, Json, Output
 from orbit_sdk.cli.reviews import Basis, ErrorCode, Evidence, Message, Result
 from orbit_sdk.cli.shapes import items, moment, wire
@@ -57,8 +57,12 @@ def bulk_plan(
     basis: orders.BasisOption = Basis.PROVEN,
     evidence: Evidence = None,
     result: Result = None,
+    adopt: orders.AdoptOption = False,
     code: ErrorCode = None,
     message: Message = None,
+    attempts: orders.Attempts = 0,
+    rounds: orders.Rounds = 0,
+    time: orders.Time = None,
     effects: orders.EffectsOption = None,
     to_version: orders.ToVersion = None,
     definition: orders.Definition = None,
@@ -75,6 +79,7 @@ def bulk_plan(
     keys_from: orders.KeysFrom = None,
     most: Annotated[int, typer.Option("--most", min=1, max=10_000, help="So many items at most.")] = 1000,
     operation_id: OperationId = None,
+    behalf: OnBehalfOf = None,
     no_wait: NoWait = False,
     url: Url = None,
     token: Token = None,
@@ -82,7 +87,8 @@ def bulk_plan(
 ) -> None:
     """Plan one action for many: what the filter finds is frozen. Nothing is done until you apply the plan."""
     said = {"evidence": evidence, "code": code, "message": message}
-    order = orders.action_body(kind, verdict, basis, said, result)
+    order = orders.action_body(kind, verdict, basis, said, result, adopt=adopt)
+    order |= orders.grant_body(kind, attempts, rounds, time)
     order |= orders.restart_body(kind, effects, to_version)
     narrow = orders.filter_body(
         definition_id=definition,
@@ -98,7 +104,9 @@ def bulk_plan(
         business_keys=orders.keys_of(keys, keys_from),
     )
     with connected(url, token) as client:
-        made = client.bulk.plan(order, narrow, reason=reason, most=most, idempotency_key=operation_id)
+        made = client.bulk.plan(
+            order, narrow, reason=reason, most=most, idempotency_key=operation_id, on_behalf_of=behalf
+        )
         _planned(client, made, Output(json=json), waits=not no_wait)
 
 
@@ -172,6 +180,7 @@ def bulk_apply(
     ] = None,
     reason: Annotated[str | None, typer.Option("--reason", "-r", metavar="TEXT", help="Why now.")] = None,
     operation_id: OperationId = None,
+    behalf: OnBehalfOf = None,
     no_wait: NoWait = False,
     url: Url = None,
     token: Token = None,
@@ -190,6 +199,7 @@ def bulk_apply(
             max_failure_percent=max_failure_percent,
             reason=reason,
             operation_id=operation_id,
+            on_behalf_of=behalf,
         )
         if no_wait:
             _say_answer(begun, out)

@@ -11,15 +11,16 @@ import typer
 
 from orbit_sdk.cli.control import Effects
 from orbit_sdk.cli.reviews import Basis
-from orbit_sdk.cli.values import json_value
+from orbit_sdk.cli.values import duration_ms, json_value
 
-__all__ = ["Kind", "Verdict", "action_body", "filter_body", "keys_of", "restart_body"]
+__all__ = ["Kind", "Verdict", "action_body", "filter_body", "grant_body", "keys_of", "restart_body"]
 
 
 class Kind(StrEnum):
     """What a bulk does to each item."""
 
     REVIEW = "review"
+    GRANT = "grant"
     PAUSE = "pause"
     RESUME = "resume"
     CANCEL = "cancel"
@@ -49,6 +50,14 @@ BasisOption = Annotated[
 EffectsOption = Annotated[
     Effects | None,
     typer.Option("--effects", help="For restart. same: the effects of the origin. new: other ones."),
+]
+AdoptOption = Annotated[
+    bool, typer.Option("--adopt", help="Each decision takes its own newest stored evidence.")
+]
+Attempts = Annotated[int, typer.Option("--attempts", min=0, help="For grant: so many attempts more.")]
+Rounds = Annotated[int, typer.Option("--rounds", min=0, help="For grant: so many rounds more.")]
+Time = Annotated[
+    str | None, typer.Option("--time", metavar="DURATION", help="For grant: so much later a deadline, 2h.")
 ]
 ToVersion = Annotated[int | None, typer.Option("--to-version", min=1, help="For restart: another version.")]
 Definition = Annotated[str | None, typer.Option("--definition", help="Only of this definition.")]
@@ -80,8 +89,14 @@ _DECIDES = (Kind.REVIEW, Kind.TASK_REVIEW)
 _RESTS = (*_DECIDES, Kind.TASK_RETRY)
 
 
-def action_body(
-    kind: Kind, verdict: Verdict | None, basis: Basis, said: Mapping[str, str | None], result: str | None
+def action_body(  # an order in its parts
+    kind: Kind,
+    verdict: Verdict | None,
+    basis: Basis,
+    said: Mapping[str, str | None],
+    result: str | None,
+    *,
+    adopt: bool,
 ) -> dict[str, Any]:
     """The action. Raises BadParameter for options that do not fit it."""
     name = kind.value.replace("-", ".") if kind.value.startswith("task-") else f"workflow.{kind.value}"
@@ -91,7 +106,9 @@ def action_body(
         raise typer.BadParameter(wants, param_hint="--verdict")
     if kind not in _RESTS:
         return body
-    if basis is Basis.PROVEN and not said.get("evidence"):
+    if adopt and (kind not in _DECIDES or result is not None):
+        raise typer.BadParameter("is for decisions, and stands instead of --result", param_hint="--adopt")
+    if basis is Basis.PROVEN and not said.get("evidence") and not adopt:
         raise typer.BadParameter(
             "say what proves it; without proof, say --basis accepted_risk", param_hint="--evidence"
         )
@@ -99,11 +116,23 @@ def action_body(
     if verdict is not None:
         body["verdict"] = verdict.value.upper()
     body.update({key: value for key, value in said.items() if value is not None})
+    if adopt:
+        body["adopt"] = True
     if result is not None:
         if verdict is not Verdict.SUCCEEDED:
             raise typer.BadParameter("only what succeeded has a result", param_hint="--result")
         body["result"] = json_value(result, "--result")
     return body
+
+
+def grant_body(kind: Kind, attempts: int, rounds: int, time: str | None) -> dict[str, Any]:
+    """What a grant says beside its kind. Raises BadParameter."""
+    said = {"attempts": attempts, "rounds": rounds, "time_ms": duration_ms(time, "--time") if time else 0}
+    given = {name: value for name, value in said.items() if value}
+    if bool(given) != (kind is Kind.GRANT):
+        wants = f"does not fit {kind.value}" if given else "say what is granted"
+        raise typer.BadParameter(wants, param_hint="--attempts, --rounds, --time")
+    return given
 
 
 def restart_body(kind: Kind, effects: Effects | None, to_version: int | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pytest
 from orbit_server.platform.permissions import PERMISSIONS
 from tests.api.flows import ASKING, TASK, pages, publish, start, submit
 from tests.api.test_reviews import LATE
+from tests.api.test_tasks import put_in_review
 from tests.server import EVERYTHING, Api, Reply, node, until
 
 FAILED = {"kind": "workflow.review", "verdict": "FAILED", "code": "GONE", "basis": "ACCEPTED_RISK"}
@@ -345,3 +346,39 @@ async def test_a_plan_that_nobody_applies_expires_and_what_was_kept_long_enough_
 
     await until(gone)
     assert (await edge.get(f"/v1/bulk/{bulk_id}")).status == 404
+
+
+async def test_each_decision_adopts_its_own_stored_evidence(api: Api) -> None:
+    tasks = [await submit(api) for _ in range(3)]
+    for task_id in tasks:
+        await put_in_review(api, task_id)
+    for number, task_id in enumerate(tasks[:2]):
+        await change(
+            api,
+            "INSERT INTO evidence (id, task_id, namespace_id, kind, body, digest, contradiction, at) SELECT "
+            f"'{number:032x}', id, namespace_id, 'LATE_SUCCEEDED', '\"R-{number}\"', 'd', 0, 1 FROM tasks "
+            f"WHERE id = '{task_id}'",
+        )
+    adopt = {"kind": "task.review", "verdict": "SUCCEEDED", "basis": "PROVEN", "adopt": True}
+    bulk_id = await plan(api, adopt)
+    found = await items(api, bulk_id)
+    assert [item["allowed"] for item in found] == [True, True, False]
+    assert "nothing to adopt" in found[2]["why"]
+    await done(api, bulk_id)
+    results = [(await api.get(f"/v1/tasks/{task_id}")).data.get("result") for task_id in tasks]
+    assert results == ["R-0", "R-1", None]
+
+
+async def test_a_bulk_grants_time_to_steps_in_review_in_the_name_of_another(edge: Api) -> None:
+    (workflow_id,) = await late_ones(edge, 1)
+    bulk_id = await plan(edge, {"kind": "workflow.grant", "time_ms": 3_600_000})
+    assert [item["allowed"] for item in await items(edge, bulk_id)] == [True]
+    ended = await done(edge, bulk_id, on_behalf_of="the desk")
+    assert (ended["applied"], ended["applied_for"]) == ("1", "the desk")
+    (told,) = (await edge.get(f"/v1/workflows/{workflow_id}/operations")).data["items"]
+    assert (told["on_behalf_of"], told["details"]["bulk_id"]) == ("the desk", bulk_id)
+    assert len(told["details"]) > 2, "the grant's own account is kept"
+    right = tuple(sorted(PERMISSIONS - {"act:on-behalf"}))
+    other = await edge.with_rights(replace(EVERYTHING, permissions=right))
+    body = {"action": PAUSE, "reason": "r", "on_behalf_of": "the desk"}
+    assert (await other.post("/v1/bulk", body)).code == "PERMISSION_DENIED"

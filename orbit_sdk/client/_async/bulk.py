@@ -24,7 +24,7 @@ class AsyncBulk:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    async def plan(
+    async def plan(  # one keyword per thing that may be said
         self,
         action: BulkAction | Mapping[str, Any],
         filter: BulkFilter | Mapping[str, Any] | None = None,  # noqa: A002  # the word of the interface
@@ -32,13 +32,21 @@ class AsyncBulk:
         reason: str,
         most: int = 1000,
         idempotency_key: str | None = None,
+        on_behalf_of: str | None = None,
     ) -> BulkAnswer:
         """Ask for a plan: nothing is done yet. `wait` for it, then look at it and `apply` it.
 
         Both are models of `protocol.bulk`, or have their fields: `{"kind": "workflow.pause"}` with
         `{"definition_id": "order.payment"}`.
         """
-        body = {"action": _body(action), "filter": _body(filter or {}), "reason": reason, "most": most}
+        body: dict[str, Any] = {
+            "action": _body(action),
+            "filter": _body(filter or {}),
+            "reason": reason,
+            "most": most,
+        }
+        if on_behalf_of is not None:
+            body["on_behalf_of"] = on_behalf_of
         call = Call("POST", "/v1/bulk", body=body, key=idempotency_key or new_key())
         return parse(BulkAnswer, await self._transport.call(call))
 
@@ -77,6 +85,7 @@ class AsyncBulk:
         max_failure_percent: int | None = None,
         reason: str | None = None,
         operation_id: str | None = None,
+        on_behalf_of: str | None = None,
     ) -> BulkAnswer:
         """Start a plan. The server carries it on; `wait` until it has ended."""
         body = {
@@ -84,6 +93,7 @@ class AsyncBulk:
             "max_failures": max_failures,
             "max_failure_percent": max_failure_percent,
             "reason": reason,
+            "on_behalf_of": on_behalf_of,
         }
         return await self._order(bulk_id, "apply", body, operation_id)
 

@@ -25,7 +25,7 @@ class SyncBulk:
     def __init__(self, transport: SyncTransport) -> None:
         self._transport = transport
 
-    def plan(
+    def plan(  # one keyword per thing that may be said
         self,
         action: BulkAction | Mapping[str, Any],
         filter: BulkFilter | Mapping[str, Any] | None = None,  # noqa: A002  # the word of the interface
@@ -33,13 +33,21 @@ class SyncBulk:
         reason: str,
         most: int = 1000,
         idempotency_key: str | None = None,
+        on_behalf_of: str | None = None,
     ) -> BulkAnswer:
         """Ask for a plan: nothing is done yet. `wait` for it, then look at it and `apply` it.
 
         Both are models of `protocol.bulk`, or have their fields: `{"kind": "workflow.pause"}` with
         `{"definition_id": "order.payment"}`.
         """
-        body = {"action": _body(action), "filter": _body(filter or {}), "reason": reason, "most": most}
+        body: dict[str, Any] = {
+            "action": _body(action),
+            "filter": _body(filter or {}),
+            "reason": reason,
+            "most": most,
+        }
+        if on_behalf_of is not None:
+            body["on_behalf_of"] = on_behalf_of
         call = Call("POST", "/v1/bulk", body=body, key=idempotency_key or new_key())
         return parse(BulkAnswer, self._transport.call(call))
 
@@ -78,6 +86,7 @@ class SyncBulk:
         max_failure_percent: int | None = None,
         reason: str | None = None,
         operation_id: str | None = None,
+        on_behalf_of: str | None = None,
     ) -> BulkAnswer:
         """Start a plan. The server carries it on; `wait` until it has ended."""
         body = {
@@ -85,6 +94,7 @@ class SyncBulk:
             "max_failures": max_failures,
             "max_failure_percent": max_failure_percent,
             "reason": reason,
+            "on_behalf_of": on_behalf_of,
         }
         return self._order(bulk_id, "apply", body, operation_id)
 

@@ -45,6 +45,7 @@ NEW = BulkRow(
     revision=1,
     made_by="planner",
     applied_by=None,
+    applied_for=None,
     created_at=0,
     planned_at=None,
     started_at=None,
