@@ -76,7 +76,7 @@ class AsyncBulk:
         path = f"/v1/bulk/{bulk_id}/items"
         return each(self._transport, path, BulkItem, {"result": result, "allowed": words})
 
-    async def apply(  # one keyword per thing that may be said
+    async def apply(  # noqa: PLR0913  # one keyword per thing that may be said
         self,
         bulk_id: str,
         *,

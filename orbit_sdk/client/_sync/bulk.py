@@ -77,7 +77,7 @@ class SyncBulk:
         path = f"/v1/bulk/{bulk_id}/items"
         return each(self._transport, path, BulkItem, {"result": result, "allowed": words})
 
-    def apply(  # one keyword per thing that may be said
+    def apply(  # noqa: PLR0913  # one keyword per thing that may be said
         self,
         bulk_id: str,
         *,
