@@ -1,4 +1,4 @@
-"""`orbit review`: list, show, resolve and grant."""
+"""`orbit review`: list, show, resolve, probe and grant."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from orbit_sdk.cli.connection import Token, Url, WorkflowId, connected, workflow
 from orbit_sdk.cli.control import OnBehalfOf, Reason
 from orbit_sdk.cli.forecasts import DryRun, say_forecast
 from orbit_sdk.cli.output import Json, Output
+from orbit_sdk.cli.probing import say_probe, settled
 from orbit_sdk.cli.shapes import compact, items, moment, state_of, wire
 from orbit_sdk.cli.trials import choices_of, error_of, last_error, verdict_words
 from orbit_sdk.cli.values import duration_ms, json_value
@@ -171,6 +172,57 @@ def review_resolve(
 
 
 @command(
+    'orbit review probe key:A-17 pay --reason "did the bank get it?"',
+    'orbit review probe key:A-17 pay --handler bank.look_up@1 --input @order.json --reason "look it up"',
+)
+def review_probe(
+    workflow: WorkflowId,
+    step: Annotated[str, typer.Argument(metavar="STEP", help="The step in review.", show_default=False)],
+    reason: Reason,
+    handler: Annotated[
+        str | None,
+        typer.Option("--handler", metavar="NAME@VERSION", help="A READ_ONLY handler. Default: verify."),
+    ] = None,
+    queue: Annotated[str | None, typer.Option("--queue", help="Default: that of the task.")] = None,
+    given: Annotated[
+        str | None, typer.Option("--input", metavar="JSON", help="Its parameters: JSON, @file or -.")
+    ] = None,
+    within: Annotated[
+        str, typer.Option("--within", metavar="DURATION", help="How long to wait for a worker.")
+    ] = "10m",
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for what it finds.")] = True,
+    operation_id: OperationId = None,
+    behalf: OnBehalfOf = None,
+    url: Url = None,
+    token: Token = None,
+    json: Json = False,
+) -> None:
+    """Ask what became of a step, once. The answer is evidence, and decides nothing."""
+    out = Output(json=json)
+    parameters = None if given is None else json_value(given, "--input")
+    with connected(url, token) as client:
+        found = workflow_id(client, workflow)
+        answer = client.reviews.probe(
+            found,
+            step,
+            reason=reason,
+            handler=handler,
+            queue=queue,
+            parameters=parameters,
+            start_within_ms=duration_ms(within, "--within"),
+            operation_id=operation_id,
+            on_behalf_of=behalf,
+        )
+        ended = settled(client, answer.id) if wait else None
+    if json:
+        out.data(wire(answer if ended is None else ended))
+    elif ended is None:
+        out.line(f"probe {answer.id}  {answer.state}")
+    else:
+        say_probe(ended, out)
+
+
+@command(
     'orbit review grant key:A-17 pay --attempts 2 --reason "the bank is back"',
     'orbit review grant key:A-17 await_bank --rounds 10 --time 2h --reason "they need the weekend"',
 )
@@ -317,4 +369,6 @@ def review_show(
     out.table(("DECISION", "ALLOWED", "BECAUSE"), choices, "")
 
 
-review = group("What waits for a person.", review_list, review_show, review_resolve, review_grant)
+review = group(
+    "What waits for a person.", review_list, review_show, review_resolve, review_probe, review_grant
+)

@@ -94,9 +94,7 @@ def signal(
 
 def _key(workflow: str) -> str:
     if not workflow.startswith(KEY):
-        raise typer.BadParameter(
-            "with --definition the workflow is key:<business key>", param_hint="WORKFLOW"
-        )
+        raise typer.BadParameter("is key:<business key> with --definition", param_hint="WORKFLOW")
     return workflow.removeprefix(KEY)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue, StringConstraints
 
-from orbit_sdk.protocol.common import Answer, Counter, Id, Managed
+from orbit_sdk.protocol.common import Answer, Counter, Id, Managed, QueueName
 from orbit_sdk.protocol.tasks import Attempt, Evidence
 from orbit_sdk.protocol.workflows import StepDetail
 from orbit_sdk.values.limits import DEFAULT_LIMITS
+from orbit_sdk.values.names import HANDLER_KEY_PATTERN
 
 
 class Choice(Answer):
@@ -19,6 +20,21 @@ class Choice(Answer):
     allowed: bool
     needs_proof: bool = False
     reason: str | None = None
+
+
+class ProbeReview(Managed):
+    """Find out about a task in doubt, once and outside all budgets. Without `handler` its verify handler is
+    asked (or it is run again where it is READ_ONLY itself); `handler` (`name@version`) names a READ_ONLY one.
+
+    `queue` and `parameters` absent: those of the task. `start_within_ms`: how long to wait for a worker. What
+    is found is evidence of the task, and decides nothing. The Idempotency-Key is the operation id.
+    """
+
+    handler: Annotated[str, StringConstraints(max_length=140, pattern=HANDLER_KEY_PATTERN)] | None = None
+    queue: QueueName | None = None
+    parameters: dict[str, JsonValue] | None = None
+    attempt_timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = 60_000
+    start_within_ms: Annotated[int, Field(ge=1, le=86_400_000)] = 600_000
 
 
 class GrantBudget(Managed):

@@ -110,6 +110,7 @@ class Task(Answer):
     workflow_id: Id | None = None
     step_key: str | None = None
     round: int | None = None
+    probe_of: Id | None = None
     created_at: Instant
     settled_at: Instant | None = None
 

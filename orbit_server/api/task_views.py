@@ -153,6 +153,7 @@ def task_view(task: Task) -> dict[str, Any]:
         "workflow_id": task.instance_id,
         "step_key": task.step_key,
         "round": task.round or None,
+        "probe_of": task.probe_of,
         "settled_at": _at(task.settled_at),
     }
     view.update(present(optional))

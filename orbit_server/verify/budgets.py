@@ -112,6 +112,7 @@ _UNDECIDED: Final = """
           AND NOT EXISTS (
             SELECT 1 FROM audit d JOIN tasks t ON t.id = first.task_id
             WHERE d.at <= again.started_at AND d.at >= first.started_at
+              AND d.action NOT IN ('task.probe', 'workflow.review.probe', 'workflow.review.grant')
               AND (d.subject_id = first.task_id OR d.subject_id = t.activation_id
                 OR (d.action = 'workflow.restart' AND d.subject_id IN (
                   SELECT o.id FROM instances o JOIN instances i ON i.effect_root = o.effect_root
@@ -138,7 +139,8 @@ EFFECTS: Final = (
         SELECT t.id, t.state FROM tasks t
         WHERE t.state IN ('FAILED', 'CANCELLED', 'EXPIRED') AND t.effect_possible = 1 AND t.detached = 0
           AND NOT EXISTS (
-            SELECT 1 FROM audit d WHERE d.subject_id = t.id OR d.subject_id = t.activation_id)
+            SELECT 1 FROM audit d WHERE (d.subject_id = t.id OR d.subject_id = t.activation_id)
+              AND d.action NOT IN ('task.probe', 'workflow.review.probe', 'workflow.review.grant'))
         """,
     ),
     Probe(
@@ -150,7 +152,8 @@ EFFECTS: Final = (
         WHERE t.state IN ('FAILED', 'CANCELLED', 'EXPIRED') AND t.detached = 0
           AND e.kind = 'LATE_SUCCEEDED' AND e.at < t.settled_at AND a.recovery <> 'READ_ONLY'
           AND NOT EXISTS (
-            SELECT 1 FROM audit d WHERE d.subject_id = t.id OR d.subject_id = t.activation_id)
+            SELECT 1 FROM audit d WHERE (d.subject_id = t.id OR d.subject_id = t.activation_id)
+              AND d.action NOT IN ('task.probe', 'workflow.review.probe', 'workflow.review.grant'))
         """,
     ),
     Probe(

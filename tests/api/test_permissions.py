@@ -59,6 +59,8 @@ BODIES: dict[str, dict[str, Any]] = {
         "basis": "ACCEPTED_RISK",
         "code": "NO",
     },
+    "/v1/workflows/{workflow_id}/reviews/{step_key}/probe": {"reason": "r"},
+    "/v1/tasks/{task_id}/probe": {"reason": "r"},
     "/v1/workflows/{workflow_id}/reviews/{step_key}/grant": {
         "expected_revision": "1",
         "reason": "r",

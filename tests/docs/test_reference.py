@@ -8,6 +8,7 @@ from pathlib import Path
 from orbit_sdk.errors import Code
 from orbit_sdk.protocol.timeline import EVENT_SHAPES
 from orbit_server.api.errors import STATUS
+from orbit_server.platform.permissions import PERMISSIONS
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
@@ -31,3 +32,10 @@ def test_the_table_of_events_gives_their_shape() -> None:
     assert {name: (kind, scope) for name, kind, scope in rows} == {
         name: (shape.aggregate_kind, shape.state_scope) for name, shape in EVENT_SHAPES.items()
     }
+
+
+def test_every_permission_has_a_row() -> None:
+    page = (REFERENCE / "permissions.md").read_text()
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`([a-z:-]+)`", row)}
+    assert named == PERMISSIONS

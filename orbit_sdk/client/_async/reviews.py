@@ -11,6 +11,7 @@ from orbit_sdk.client.checks import check_same
 from orbit_sdk.client.wire import Call, new_key, spoken
 from orbit_sdk.protocol.explain import Stuck
 from orbit_sdk.protocol.reviews import ReviewDetail
+from orbit_sdk.protocol.tasks import Task
 from orbit_sdk.protocol.workflows import ReviewItem, ReviewResult
 
 
@@ -35,6 +36,37 @@ class AsyncReviews:
         found = parse(ReviewDetail, await self._transport.call(Call("GET", path)))
         check_same(found.workflow_id, workflow_id, "workflow")
         return found
+
+    async def probe(  # noqa: PLR0913  # one keyword per thing a probe may say
+        self,
+        workflow_id: str,
+        step_key: str,
+        *,
+        reason: str,
+        handler: str | None = None,
+        queue: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        attempt_timeout_ms: int | None = None,
+        start_within_ms: int | None = None,
+        operation_id: str | None = None,
+        on_behalf_of: str | None = None,
+    ) -> Task:
+        """Find out about a step in review: its verify handler is asked, or the READ_ONLY `handler` is run.
+
+        The answer is the probe, a task that ends by itself; what it found is evidence of the review.
+        """
+        body = spoken(
+            reason=reason,
+            handler=handler,
+            queue=queue,
+            parameters=None if parameters is None else dict(parameters),
+            attempt_timeout_ms=attempt_timeout_ms,
+            start_within_ms=start_within_ms,
+            on_behalf_of=on_behalf_of,
+        )
+        path = f"/v1/workflows/{workflow_id}/reviews/{step_key}/probe"
+        call = Call("POST", path, body=body, key=operation_id or new_key())
+        return parse(Task, await self._transport.call(call))
 
     async def grant(  # noqa: PLR0913  # one keyword per thing a grant may say
         self,

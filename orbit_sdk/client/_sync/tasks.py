@@ -87,6 +87,15 @@ class SyncTasks:
         call = Call("POST", path, body=body, key=operation_id or new_key())
         return parse(Task, self._transport.call(call))
 
+    def probe(self, task_id: str, question: Mapping[str, Any], *, operation_id: str | None = None) -> Task:
+        """Find out about a task in review; `question` has the fields of `protocol.reviews.ProbeReview`.
+
+        The answer is the probe, a task that ends by itself; what it found is evidence of the task.
+        """
+        path = f"/v1/tasks/{task_id}/probe"
+        call = Call("POST", path, body=dict(question), key=operation_id or new_key())
+        return parse(Task, self._transport.call(call))
+
     def resolve(self, task_id: str, decision: Mapping[str, Any], *, operation_id: str | None = None) -> Task:
         """Decide on a task in review; `decision` has the fields of `protocol.tasks.ResolveTask`."""
         path = f"/v1/tasks/{task_id}/review"

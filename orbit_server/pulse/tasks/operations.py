@@ -11,13 +11,14 @@ from collections.abc import Iterable
 
 from orbit_sdk.engine.records import altered
 from orbit_sdk.errors import FailedPrecondition, NotFound
-from orbit_sdk.values.canonical import canonical_json
+from orbit_sdk.values.canonical import canonical_json, digest_of_text
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.json_strict import Json
 from orbit_server.pulse.ids import evidence_id_of, inbox_id_of
 from orbit_server.pulse.tasks import holdings
 from orbit_server.pulse.tasks.decide import start as starting
 from orbit_server.pulse.tasks.decide import stop as stopping
+from orbit_server.pulse.tasks.decide.evidence import PROBE
 from orbit_server.pulse.tasks.decide.move import Body, Move, Note
 from orbit_server.pulse.tasks.decide.stop import Resolution, Verdict
 from orbit_server.pulse.tasks.decide.submit import NewTask, submit
@@ -66,6 +67,7 @@ _MESSAGES = {
     ErrorCode.RESOLVED_BY_RETRY: "a person decided to retry it as a new task",
     ErrorCode.RESOLVED_BY_RECOVERY: "a person decided to run the step again",
     ErrorCode.RESOLVED: "a person settled it",
+    ErrorCode.NOT_READ_ONLY: "the worker declares that its handler is not READ_ONLY; a probe does not run it",
 }
 
 
@@ -199,6 +201,8 @@ def apply(
     for note in move.notes:
         _keep(book, after, attempt, note)
     if after.state is not task.state and after.state in _TOLD:
+        if after.probe_of is not None and after.state in TERMINAL and not move.notes:
+            _keep(book, after, attempt, _unanswered(after))
         if after.state in TERMINAL:
             _store_end(book, after, move.body)
         _tell(book, after, "task.changed", reason=reason)
@@ -279,16 +283,22 @@ def _keep(book: Book, task: Task, attempt: Attempt | None, note: Note) -> None:
         EVIDENCE,
         Evidence(
             evidence_id,
-            task.id,
+            task.id if task.probe_of is None else task.probe_of,
             None if attempt is None else attempt.id,
             task.namespace_id,
-            note.kind,
+            note.kind if task.probe_of is None else f"{PROBE}{note.kind}",
             note.body,
             note.digest,
             note.contradiction,
             book.now,
         ),
     )
+
+
+def _unanswered(probe: Task) -> Note:
+    """A probe ended without a word of anybody: it was cancelled, or nobody could be asked in time."""
+    body = _final_error(probe, None)
+    return Note(probe.state.value, body, digest_of_text(body), contradiction=False)
 
 
 def _tell(book: Book, task: Task, kind: str, *, reason: str | None = None) -> None:

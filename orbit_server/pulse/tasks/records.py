@@ -68,6 +68,10 @@ class Task:
     last: int
     counted: int = 0
     """In which backlogs it counts (`limits.rows.Counted`)."""
+    probe_of: Id | None = None
+    """The task that it finds out about (`decide/probe.py`); with `can_verify` it asks that task's verify
+    handler.
+    """
 
 
 @record(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orbit_sdk.engine.records import altered
+from orbit_server.pulse.tasks.decide import probe
 from orbit_server.pulse.tasks.decide.move import Body, Move, Note, close, to, too_late
 from orbit_server.pulse.tasks.decide.policy import RetryPolicy, backoff_us, verify_backoff_us
 from orbit_server.pulse.tasks.decide.start import lease_over, withdraw
@@ -61,6 +62,19 @@ _STOPS = _HANDED_BACK | {Said.CANCELLED}
 
 def finish(task: Task, attempt: Attempt, report: Report, ground: Ground) -> Move:
     """The end of the task's open attempt, which was started."""
+    if task.probe_of is not None:
+        return _probed(task, attempt, report, ground)
+    return _finished(task, attempt, report, ground)
+
+
+def _probed(task: Task, attempt: Attempt, report: Report, ground: Ground) -> Move:
+    said = (report.said, report.result, report.error, report.digest)
+    if attempt.kind is AttemptKind.VERIFY:
+        return probe.answered(task, attempt, said, ground.now)
+    return probe.ran(task, _finished(task, attempt, report, ground), said, ground.now)
+
+
+def _finished(task: Task, attempt: Attempt, report: Report, ground: Ground) -> Move:
     if attempt.kind is AttemptKind.VERIFY:
         return _verified(task, attempt, report, ground)
     if report.said is Said.CANCELLED and task.state is not TaskState.CANCELLING:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from orbit_sdk.engine.records import altered
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.tasks.decide.move import Move, close, shaped, to, too_late
+from orbit_server.pulse.tasks.decide.probe import not_read_only
 from orbit_server.pulse.tasks.decide.stop import expire, may_have_effect, to_review
 from orbit_server.pulse.tasks.lifecycle import (
     REPEATABLE,
@@ -84,11 +85,13 @@ def claim(
     if kind is AttemptKind.RUN:
         if too_late(task, now):
             return expire(task, now)
+        if task.probe_of is not None and level is not Recovery.READ_ONLY:
+            return not_read_only(task, now)
         if _would_repeat(task, level):
             return Move(_doubted(task, now))
     attempt = _opened(task, kind, (who, level), attempt_id, now, times)
     if kind is AttemptKind.VERIFY:
-        attempt = altered(attempt, asked_generation=_asked(earlier))
+        attempt = altered(attempt, asked_generation=_asked(task, earlier))
     started = attempt.state is AttemptState.RUNNING
     state = task.state
     used = task.attempts_used
@@ -103,7 +106,7 @@ def claim(
         lease_until=attempt.lease_until,
         generation=attempt.generation,
         attempts_used=used,
-        can_verify=task.can_verify or who.can_verify,
+        can_verify=task.can_verify or (who.can_verify and task.probe_of is None),
         **_keeping_verification(task, kind),
     )
     return Move(after, attempt)
@@ -338,5 +341,7 @@ def _keeping_verification(task: Task, kind: AttemptKind) -> dict[str, int | None
     return {"verify_deadline_at": task.verify_deadline_at} if kind is AttemptKind.VERIFY else {}
 
 
-def _asked(earlier: Iterable[Attempt]) -> int | None:
+def _asked(task: Task, earlier: Iterable[Attempt]) -> int | None:
+    if task.probe_of is not None:  # made with the generation that it asks about
+        return next((attempt.asked_generation for attempt in earlier), task.generation)
     return max((attempt.generation for attempt in earlier if attempt.kind is AttemptKind.RUN), default=None)

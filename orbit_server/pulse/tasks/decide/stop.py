@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from orbit_sdk.engine.records import altered
 from orbit_server.pulse.tasks.decide.move import Body, Move, close, last_start_of, to
+from orbit_server.pulse.tasks.decide.probe import unasked
 from orbit_server.pulse.tasks.lifecycle import (
     TERMINAL,
     VERIFIED,
@@ -57,6 +58,8 @@ def deadline(task: Task, now: int) -> Move | None:
     if task.state in VERIFIED and task.attempt_id is None:
         limit = task.verify_deadline_at
         if limit is not None and now > limit:
+            if task.probe_of is not None:
+                return unasked(task, now)
             return Move(to_review(task, now, ErrorCode.VERIFICATION_EXHAUSTED))
     return None
 
@@ -78,6 +81,8 @@ def cancel(task: Task, attempt: Attempt | None, now: int) -> Cancelled:
         return Cancelled(None)
     if task.state is TaskState.NEEDS_REVIEW:
         return Cancelled(Move(altered(task, cancel_requested=True, revision=task.revision + 1)))
+    if task.probe_of is not None and task.state is TaskState.VERIFYING and attempt is None:
+        return Cancelled(Move(cancelled(task, now, cancel_requested=True)))
     if task.state in (TaskState.RUNNING, TaskState.VERIFYING):
         after = to(
             task,

@@ -55,11 +55,13 @@ class NewTask:
     idempotency_id: Id | None = None
     trace: str | None = None
     linked_to: Id | None = None
+    probe_of: Id | None = None
 
 
 def submit(new: NewTask, now: int) -> tuple[Task, TaskSpec]:
     """The rows of an accepted task: SCHEDULED until it is due, else READY at once."""
     waits = new.due_at is not None and new.due_at > now
+    asks = new.probe_of is not None and new.can_verify
     task = Task(
         id=new.id,
         namespace_id=new.namespace_id,
@@ -67,7 +69,7 @@ def submit(new: NewTask, now: int) -> tuple[Task, TaskSpec]:
         queue=new.queue,
         handler=new.handler,
         handler_version=new.handler_version,
-        state=TaskState.SCHEDULED if waits else TaskState.READY,
+        state=TaskState.VERIFYING if asks else TaskState.SCHEDULED if waits else TaskState.READY,
         blocked=1 if new.gated else 0,
         gate=1 if new.gated else 0,
         priority=new.priority,
@@ -83,7 +85,7 @@ def submit(new: NewTask, now: int) -> tuple[Task, TaskSpec]:
         generation=new.generation,
         recovery=new.recovery,
         can_verify=new.can_verify,
-        verify_deadline_at=None,
+        verify_deadline_at=new.latest_start_at if asks else None,
         attempt_id=None,
         lease_until=None,
         cancel_requested=False,
@@ -103,6 +105,7 @@ def submit(new: NewTask, now: int) -> tuple[Task, TaskSpec]:
         created_at=now,
         settled_at=None,
         last=now,
+        probe_of=new.probe_of,
     )
     return task, _spec(new)
 

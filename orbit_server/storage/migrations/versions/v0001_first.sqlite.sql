@@ -964,6 +964,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     concurrency_key TEXT,
     fairness_key TEXT,
     counted INTEGER NOT NULL,
+    probe_of TEXT,
     revision INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     settled_at INTEGER,
