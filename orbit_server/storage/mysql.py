@@ -60,6 +60,7 @@ def mysql_engine(url: str, settings: StorageSettings, *, pooled: bool = False) -
     engine = create_async_engine(
         mysql_url(url, driver="aiomysql"),
         isolation_level="READ COMMITTED",
+        hide_parameters=True,  # errors are logged, payloads are not
         connect_args={
             "async_creator_fn": connect,
             "connect_timeout": _CONNECT_TIMEOUT_S,

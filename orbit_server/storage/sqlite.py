@@ -70,7 +70,8 @@ def sqlite_engine(path: Path, *, busy_timeout_ms: int, read_only: bool = False) 
             connection.execute("PRAGMA synchronous = FULL")
         return connection
 
-    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+    # Errors are logged, payloads are not.
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
     begin = "BEGIN" if read_only else "BEGIN IMMEDIATE"
 
     @event.listens_for(engine, "begin")

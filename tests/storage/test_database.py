@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy.exc import OperationalError, ProgrammingError
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
 from orbit_sdk.errors import Internal, Unavailable
 from orbit_server.clock import ManualClock, SystemClock, new_seed
+from orbit_server.platform.logs import JsonFormatter
 from orbit_server.storage.book import Book
 from orbit_server.storage.checks import check_session, weaknesses
 from orbit_server.storage.clock_guard import ClockGuard
@@ -340,3 +342,20 @@ def test_seeds_differ_and_histograms_count() -> None:
     assert (histogram.counts, histogram.total, histogram.observations) == ([2, 1, 1], 121, 4)
     metrics = StorageMetrics()
     assert set(metrics.phases) >= {"wait", "commit"}
+
+
+async def test_an_error_of_a_statement_never_tells_what_was_sent_with_it(database_url: str) -> None:
+    migrate(database_url)
+    async with Database(database_url, kinds=KINDS) as database:
+        with pytest.raises(DBAPIError) as failed:
+            await database.read(
+                lambda conn: conn.execute(
+                    text("SELECT no_such FROM queues WHERE name = :name"), {"name": "a secret"}
+                )
+            )
+        record = logging.makeLogRecord(
+            {"msg": "failed", "exc_info": (type(failed.value), failed.value, None)}
+        )
+        told = JsonFormatter().format(record)
+        assert "no_such" in told
+        assert "a secret" not in told
