@@ -20,6 +20,7 @@ class Kind(StrEnum):
     """What a bulk does to each item."""
 
     REVIEW = "review"
+    PROBE = "probe"
     GRANT = "grant"
     PAUSE = "pause"
     RESUME = "resume"
@@ -28,6 +29,7 @@ class Kind(StrEnum):
     TASK_CANCEL = "task-cancel"
     TASK_REVIEW = "task-review"
     TASK_RETRY = "task-retry"
+    TASK_PROBE = "task-probe"
 
 
 class Verdict(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from orbit_sdk.protocol.common import (
     Answer,
@@ -23,6 +23,7 @@ from orbit_sdk.protocol.common import (
 from orbit_sdk.protocol.tasks import TaskState
 from orbit_sdk.protocol.workflows import Basis, WorkflowState
 from orbit_sdk.values.limits import DEFAULT_LIMITS
+from orbit_sdk.values.names import HANDLER_KEY_PATTERN
 
 __all__ = [
     "BULK_ITEMS_MAX",
@@ -39,6 +40,7 @@ __all__ = [
     "ControlWorkflows",
     "GrantBudgets",
     "PlanBulk",
+    "Probes",
     "RestartWorkflows",
     "RetryTasks",
     "ReviewSteps",
@@ -78,6 +80,17 @@ class GrantBudgets(Request):
     attempts: Annotated[int, Field(ge=0, le=DEFAULT_LIMITS.granted_attempts)] = 0
     rounds: Annotated[int, Field(ge=0, le=DEFAULT_LIMITS.granted_rounds)] = 0
     time_ms: Annotated[int, Field(ge=0, le=DEFAULT_LIMITS.granted_ms)] = 0
+
+
+class Probes(Request):
+    """Find out about steps or standalone tasks in review, each once and outside all budgets; what is found is
+    evidence, which decisions may adopt. The fields are those of one probe.
+    """
+
+    kind: Literal["workflow.probe", "task.probe"]
+    handler: Annotated[str, StringConstraints(max_length=140, pattern=HANDLER_KEY_PATTERN)] | None = None
+    attempt_timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = 60_000
+    start_within_ms: Annotated[int, Field(ge=1, le=86_400_000)] = 600_000
 
 
 class ControlWorkflows(Request):
@@ -125,7 +138,14 @@ class RetryTasks(Request):
 
 
 BulkAction = Annotated[
-    ReviewSteps | GrantBudgets | ControlWorkflows | RestartWorkflows | CancelTasks | ReviewTasks | RetryTasks,
+    ReviewSteps
+    | GrantBudgets
+    | Probes
+    | ControlWorkflows
+    | RestartWorkflows
+    | CancelTasks
+    | ReviewTasks
+    | RetryTasks,
     Field(discriminator="kind"),
 ]
 
@@ -133,9 +153,9 @@ BulkAction = Annotated[
 class BulkFilter(Request):
     """What a bulk is about; everything that is given must hold. Which fields fit depends on the action.
 
-    `workflow.review` and `workflow.grant`: definition_id, version, step_key, review_class, reason; the other
-    actions on workflows: definition_id, version, state, paused; actions on tasks: state, queue, handler,
-    error_code, review_class.
+    `workflow.review`, `workflow.grant` and `workflow.probe`: definition_id, version, step_key, review_class,
+    reason; the other actions on workflows: definition_id, version, state, paused; actions on tasks: state,
+    queue, handler, error_code, review_class.
     `business_keys` (any of them) fits all.
     """
 

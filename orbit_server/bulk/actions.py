@@ -16,11 +16,13 @@ from orbit_sdk.values.canonical import canonical_json, digest
 from orbit_sdk.values.defaults import DEFAULTS
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.json_strict import Json
+from orbit_sdk.values.names import split_handler_key
 from orbit_server.bulk.lifecycle import Target
 from orbit_server.bulk.rows import RESTARTS, restart_id
 from orbit_server.pulse.tasks.commands import Basis, By, CancelTask, ResolveReview, RetryTask
 from orbit_server.pulse.tasks.decide.stop import Verdict as TaskVerdict
 from orbit_server.pulse.tasks.lifecycle import TERMINAL
+from orbit_server.pulse.tasks.probes import Ask, ProbeTask
 from orbit_server.pulse.tasks.rows import TASKS
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import Command, CommandKey, Needs
@@ -29,6 +31,7 @@ from orbit_server.weave.control.commands import ControlWorkflow
 from orbit_server.weave.instances.restart import Effects, RestartWorkflow
 from orbit_server.weave.reviews.commands import Adopt, ResolveStep
 from orbit_server.weave.reviews.grants import GrantStep
+from orbit_server.weave.reviews.probes import ProbeStep
 from orbit_server.weave.state.rows import INSTANCES, STEPS, InstanceRow
 from orbit_server.weave.state.running import Weave
 
@@ -144,6 +147,32 @@ def _grant(draft: Draft) -> GrantStep:
         time_ms=draft.orders.get("time_ms", 0),
         on_behalf_of=draft.on_behalf_of,
     )
+
+
+def _ask(draft: Draft) -> Ask:
+    handler = draft.orders.get("handler")
+    return Ask(
+        task_id=draft.seed.nth(1),
+        by=_by(draft),
+        attempt_timeout_ms=draft.orders["attempt_timeout_ms"],
+        start_within_ms=draft.orders["start_within_ms"],
+        handler=None if handler is None else split_handler_key(handler),
+    )
+
+
+def _probe_step(draft: Draft) -> ProbeStep:
+    return ProbeStep(
+        key=draft.key,
+        instance_id=draft.subject_id,
+        namespace_id=draft.namespace_id,
+        step_key=draft.step_key or "",
+        ask=_ask(draft),
+        weave=draft.weave,
+    )
+
+
+def _probe_task(draft: Draft) -> ProbeTask:
+    return ProbeTask(draft.key, draft.namespace_id, draft.subject_id, _ask(draft))
 
 
 def _has_evidence(_book: Book, draft: Draft) -> None:
@@ -294,6 +323,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "workflow.review": Action(
         Target.STEPS, ("workflows:recover",), _resolve_step, _step_changed, _has_evidence
     ),
+    "workflow.probe": Action(Target.STEPS, ("workflows:recover",), _probe_step, _step_changed),
     "workflow.grant": Action(Target.STEPS, ("workflows:grant",), _grant, _step_changed),
     **{
         f"workflow.{each.value}": Action(
@@ -311,6 +341,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     ),
     "task.cancel": Action(Target.TASKS, ("tasks:cancel",), _cancel_task, _task_changed, _may_be_cancelled),
     "task.review": Action(Target.TASKS, ("tasks:review",), _resolve_task, _task_changed, _has_evidence),
+    "task.probe": Action(Target.TASKS, ("tasks:review",), _probe_task, _task_changed),
     "task.retry": Action(Target.TASKS, ("tasks:review", "tasks:retry"), _retry_task, _task_changed),
 }
 """Every kind of action, by the name that requests and audit rows use."""

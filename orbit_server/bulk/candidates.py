@@ -124,7 +124,7 @@ def _tasks(namespace_id: Id, action: str, narrow: Filter) -> Select[Any]:
     query = select(
         t.id, t.id.label("subject"), _NO_STEP, t.business_key, t.revision, t.id.label("task")
     ).where(t.namespace_id == namespace_id, t.instance_id.is_(None))
-    if action == "task.review":
+    if action in ("task.review", "task.probe"):
         query = query.where(t.state == "NEEDS_REVIEW")
     if action == "task.cancel":
         query = query.where(t.settled_at.is_(None))

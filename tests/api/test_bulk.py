@@ -382,3 +382,14 @@ async def test_a_bulk_grants_time_to_steps_in_review_in_the_name_of_another(edge
     other = await edge.with_rights(replace(EVERYTHING, permissions=right))
     body = {"action": PAUSE, "reason": "r", "on_behalf_of": "the desk"}
     assert (await other.post("/v1/bulk", body)).code == "PERMISSION_DENIED"
+
+
+async def test_a_bulk_probes_tasks_in_review_in_the_queue_of_each(api: Api) -> None:
+    tasks = [await submit(api) for _ in range(2)]
+    for task_id in tasks:
+        await put_in_review(api, task_id)
+    bulk_id = await plan(api, {"kind": "task.probe", "handler": "read@1"})
+    assert (await done(api, bulk_id))["applied"] == "2"
+    made = [(await api.get(f"/v1/tasks/{item['made_id']}")).data for item in await items(api, bulk_id)]
+    assert [(probe["probe_of"], probe["handler"]) for probe in made] == [(each, "read") for each in tasks]
+    assert (await api.get(f"/v1/tasks/{tasks[0]}")).data["state"] == "NEEDS_REVIEW", "a probe decides nothing"
