@@ -260,7 +260,7 @@ def test_nothing_ephemeral_is_kept(shop: Shop) -> None:
         assert shop.json("list")["items"] == []
     assert not database.exists()
     assert not (shop.folder / ".orbit" / "profile.json").exists()
-    assert "no server is known here" in shop.run("list", code=1)
+    assert "no server is known here" in shop.run("list", code=2)
 
 
 def test_a_second_run_in_the_same_folder_is_told_that_the_data_is_in_use(shop: Shop) -> None:
