@@ -85,7 +85,7 @@ def heads(conn: Connection, ids: Sequence[Id]) -> dict[Id, InstanceRow]:
     return {**found, **INSTANCES.load(conn, sorted(roots))} if roots else found
 
 
-def _steps(namespace_id: Id, _action: str, narrow: Filter) -> Select[Any]:
+def _steps(namespace_id: Id, _action: str, narrow: Filter) -> Select[*tuple[Any, ...]]:
     s, i = steps.c, instances.c
     query = (
         select(s.id, s.instance_id, s.step_key, i.business_key, s.revision, s.task_id)
@@ -102,7 +102,7 @@ def _steps(namespace_id: Id, _action: str, narrow: Filter) -> Select[Any]:
     return _narrowed(query, narrow, columns, i.business_key)
 
 
-def _workflows(namespace_id: Id, action: str, narrow: Filter) -> Select[Any]:
+def _workflows(namespace_id: Id, action: str, narrow: Filter) -> Select[*tuple[Any, ...]]:
     i = instances.c
     frozen = i.revision if action == "workflow.restart" else i.control_version
     query = select(i.id, i.id.label("subject"), _NO_STEP, i.business_key, frozen).where(
@@ -119,7 +119,7 @@ def _workflows(namespace_id: Id, action: str, narrow: Filter) -> Select[Any]:
     return _narrowed(query, narrow, columns, i.business_key)
 
 
-def _tasks(namespace_id: Id, action: str, narrow: Filter) -> Select[Any]:
+def _tasks(namespace_id: Id, action: str, narrow: Filter) -> Select[*tuple[Any, ...]]:
     t = tasks.c
     query = select(
         t.id, t.id.label("subject"), _NO_STEP, t.business_key, t.revision, t.id.label("task")
@@ -144,8 +144,8 @@ def _tasks(namespace_id: Id, action: str, narrow: Filter) -> Select[Any]:
 
 
 def _narrowed(
-    query: Select[Any], narrow: Filter, columns: Mapping[str, Any], business_key: Any
-) -> Select[Any]:
+    query: Select[*tuple[Any, ...]], narrow: Filter, columns: Mapping[str, Any], business_key: Any
+) -> Select[*tuple[Any, ...]]:
     for name, column in columns.items():
         value = narrow.get(name)
         if value is not None:
@@ -154,7 +154,7 @@ def _narrowed(
     return query if keys is None else query.where(business_key.in_(keys))
 
 
-_QUERIES: Mapping[Target, Callable[[Id, str, Filter], Select[Any]]] = {
+_QUERIES: Mapping[Target, Callable[[Id, str, Filter], Select[*tuple[Any, ...]]]] = {
     Target.STEPS: _steps,
     Target.WORKFLOWS: _workflows,
     Target.TASKS: _tasks,

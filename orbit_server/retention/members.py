@@ -76,24 +76,24 @@ def bite(conn: Connection, going: Sequence[tuple[Id, Id]], now: int) -> Bite:
     return Bite(taken, remove(conn, purges.c.id, ids))
 
 
-def step_page(ids: Sequence[Id], limit: int) -> Select[Any]:
+def step_page(ids: Sequence[Id], limit: int) -> Select[*tuple[Any, ...]]:
     """Steps of these workflows, later activations first."""
     c = steps.c
     return select(c.id).where(c.instance_id.in_(ids)).order_by(c.activation_no.desc(), c.id).limit(limit)
 
 
-def member_page(table: Any, ids: Sequence[Id], limit: int) -> Select[Any]:
+def member_page(table: Any, ids: Sequence[Id], limit: int) -> Select[*tuple[Any, ...]]:
     """Rows of a table that name these workflows."""
     return select(table.c.id).where(table.c.instance_id.in_(ids)).limit(limit)
 
 
-def event_page(namespace_id: Id, ids: Sequence[Id], limit: int) -> Select[Any]:
+def event_page(namespace_id: Id, ids: Sequence[Id], limit: int) -> Select[*tuple[Any, ...]]:
     """Events of these workflows."""
     c = events.c
     return select(c.id).where(c.namespace_id == namespace_id, c.workflow_id.in_(ids)).limit(limit)
 
 
-def _ids(conn: Connection, query: Select[Any]) -> list[Id]:
+def _ids(conn: Connection, query: Select[*tuple[Any, ...]]) -> list[Id]:
     return list(conn.execute(query).scalars())
 
 

@@ -43,7 +43,7 @@ _K = idempotency.c
 # --- notices of tasks --------------------------------------------------------------------------------------
 
 
-def notice_page(namespace_id: Id, before: int) -> Select[Any]:
+def notice_page(namespace_id: Id, before: int) -> Select[*tuple[Any, ...]]:
     """Events of no workflow, oldest first."""
     return (
         select(_E.id)
@@ -61,7 +61,7 @@ def take_notices(conn: Connection, namespace_id: Id, before: int) -> int:
 # --- keys --------------------------------------------------------------------------------------------------
 
 
-def key_page(now: int) -> Select[Any]:
+def key_page(now: int) -> Select[*tuple[Any, ...]]:
     """Keys whose time is over."""
     return (
         select(_K.id, _K.answer.is_(None).label("bare"))
@@ -94,7 +94,7 @@ class Trail:
     last: Place | None
 
 
-def trail_page(namespace_id: Id, before: int, after: Place | None) -> Select[Any]:
+def trail_page(namespace_id: Id, before: int, after: Place | None) -> Select[*tuple[Any, ...]]:
     """Who did what, oldest first."""
     query = select(_A.id, _A.at, _A.subject_kind, _A.subject_id)
     query = query.where(_A.namespace_id == namespace_id, _A.at < before)
@@ -149,7 +149,7 @@ def take_occurrences(conn: Connection, schedule_id: Id, before: int) -> int:
     return gone + remove(conn, r.id, list(notes))
 
 
-def occurrence_page(schedule_id: Id, cut: int) -> Select[Any]:
+def occurrence_page(schedule_id: Id, cut: int) -> Select[*tuple[Any, ...]]:
     """What a schedule ran up to an instant and what has ended since."""
     c = schedule_fires.c
     return (
@@ -185,7 +185,7 @@ def schedules_with_history(conn: Connection, cuts: dict[Id, int]) -> list[tuple[
     return found
 
 
-def _history(schedule_id: Id, cut: int) -> tuple[Select[Any], Select[Any]]:
+def _history(schedule_id: Id, cut: int) -> tuple[Select[*tuple[Any, ...]], Select[*tuple[Any, ...]]]:
     f, r = schedule_fires.c, schedule_records.c
     return (
         select(f.id).where(f.schedule_id == schedule_id, f.planned_at <= cut).limit(1),
@@ -208,7 +208,7 @@ def take_closed(conn: Connection, now: int) -> int:
     return gone + remove(conn, i.id, list(conn.execute(heard).scalars()))
 
 
-def flow_page(queue_id: Id, after: Id) -> Select[Any]:
+def flow_page(queue_id: Id, after: Id) -> Select[*tuple[Any, ...]]:
     """Fairness keys of a queue, by id."""
     c = fair_flows.c
     return (

@@ -61,7 +61,7 @@ class Found:
 # --- tasks -------------------------------------------------------------------------------------------------
 
 
-def task_page(newest: int, after: Id) -> Select[Any]:
+def task_page(newest: int, after: Id) -> Select[*tuple[Any, ...]]:
     """The next tasks that belong to no workflow, oldest first."""
     return (
         select(_T.id, _T.namespace_id, _T.settled_at, _T.last)
@@ -149,7 +149,7 @@ def _oldest_first(origins: Mapping[Id, Id]) -> list[Id]:
 # --- workflows ---------------------------------------------------------------------------------------------
 
 
-def instance_page(newest: int, after: Id) -> Select[Any]:
+def instance_page(newest: int, after: Id) -> Select[*tuple[Any, ...]]:
     """The next workflows, oldest first."""
     return (
         select(_I.id, _I.namespace_id, _I.ended_at, _I.last)

@@ -19,7 +19,8 @@ from sqlalchemy import Connection
 
 from orbit_sdk.errors import Internal, OrbitError, ResourceExhausted, Unavailable
 from orbit_server.storage.commands import Answered, Command
-from orbit_server.storage.group import Entry, GroupRunner
+from orbit_server.storage.entries import Entry
+from orbit_server.storage.group import GroupRunner
 from orbit_server.storage.metrics import StorageMetrics
 from orbit_server.storage.retry import Ladder, Lane, Waiting
 from orbit_server.storage.settings import StorageSettings

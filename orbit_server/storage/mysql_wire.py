@@ -75,6 +75,11 @@ class WireConnection(aiomysql.Connection):  # type: ignore[misc]  # the driver h
         self._at = 0
         self._shapes: dict[bytes, Shape] = {}
 
+    async def connected(self) -> WireConnection:
+        """This connection, once it is open: what `aiomysql.connect` does."""
+        await self._connect()
+        return self
+
     async def run(self, statements: Sequence[str]) -> list[Answer]:
         """Send finished statements as one query; the database stops at the first that fails.
 
@@ -118,7 +123,8 @@ class WireConnection(aiomysql.Connection):  # type: ignore[misc]  # the driver h
 
     async def _fill(self) -> None:
         try:
-            data = await self._reader.read(_READ_SIZE)
+            reader: Any = self._reader
+            data = await reader.read(_READ_SIZE)
         except asyncio.CancelledError:
             self._close_on_cancel()
             raise
@@ -163,15 +169,15 @@ class WireConnection(aiomysql.Connection):  # type: ignore[misc]  # the driver h
         result.connection = None
         first = await self._packet()
         kind = first[0]
-        if kind == _OK:
-            told = OKPacketWrapper(MysqlPacket(first, self._encoding))
-            result.affected_rows, result.insert_id = told.affected_rows, told.insert_id
-            result.message = told.message
-        elif kind == _ERROR:
+        if kind == _ERROR:
             MysqlPacket(first, self._encoding).raise_for_error()
-        elif kind == _FILE:
+        if kind == _FILE:
             self.close()
             raise OperationalError(CR.CR_COMMANDS_OUT_OF_SYNC, "the server asked for a file")
+        if kind == _OK:
+            told: Any = OKPacketWrapper(MysqlPacket(first, self._encoding))
+            result.affected_rows, result.insert_id = told.affected_rows, told.insert_id
+            result.message = told.message
         else:
             told = await self._read_rows(first, result)
         result.server_status, result.warning_count = told.server_status, told.warning_count
@@ -181,8 +187,9 @@ class WireConnection(aiomysql.Connection):  # type: ignore[misc]  # the driver h
 
     async def _read_rows(self, first: bytes, result: Any) -> Any:
         """Columns, then rows up to the end mark, which is answered."""
-        result.field_count = MysqlPacket(first, self._encoding).read_length_encoded_integer()
-        columns = [await self._packet() for _ in range(result.field_count)]
+        count: Any = MysqlPacket(first, self._encoding).read_length_encoded_integer()
+        columns = [await self._packet() for _ in range(count)]
+        result.field_count = count
         _ = await self._packet()  # the end of the columns
         shape = self._shape(columns)
         parsers = shape.parsers
@@ -270,6 +277,4 @@ def literal(value: Any) -> str:
 
 async def connect(**arguments: Any) -> WireConnection:
     """A connected `WireConnection`; the arguments are those of `aiomysql.connect`."""
-    conn = WireConnection(**arguments)
-    await conn._connect()  # noqa: SLF001  # what aiomysql.connect does
-    return conn
+    return await WireConnection(**arguments).connected()

@@ -9,7 +9,7 @@ Finished texts go straight to the driver: what Core does around each statement c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -55,7 +55,7 @@ class Pipe(Protocol):
 
 
 @contextmanager
-def piped(conn: Connection) -> Iterator[Pipe]:
+def piped(conn: Connection) -> Generator[Pipe]:
     """The pipe of the transaction that this connection is in, or one for this block, flushed at its end."""
     known: Pipe | None = conn.info.get(PIPE)
     if known is not None:
@@ -67,7 +67,7 @@ def piped(conn: Connection) -> Iterator[Pipe]:
 
 
 @contextmanager
-def piping(conn: Connection) -> Iterator[Pipe]:
+def piping(conn: Connection) -> Generator[Pipe]:
     """A pipe for a whole transaction. What still waits at the end of the block is sent, unless it raises."""
     info = conn.info  # kept, because a lost connection no longer gives it
     pipe = info[PIPE] = _new_pipe(conn)

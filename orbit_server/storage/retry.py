@@ -21,8 +21,9 @@ from sqlalchemy import Connection
 from orbit_sdk.errors import Internal, OrbitError, Unavailable
 from orbit_server.storage.commands import Answered, FinalizerRun, Missing
 from orbit_server.storage.dialects import code_name
+from orbit_server.storage.entries import Entry, GroupResult, GroupWork
 from orbit_server.storage.faults import Fault, TransactionFailed
-from orbit_server.storage.group import Entry, GroupResult, GroupRunner, GroupWork
+from orbit_server.storage.group import GroupRunner
 from orbit_server.storage.metrics import StorageMetrics
 from orbit_server.storage.settings import StorageSettings
 
