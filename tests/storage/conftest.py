@@ -4,6 +4,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -46,12 +47,34 @@ def migrated_sqlite_url(migrated_file: Path, tmp_path: Path) -> str:
 def migrated_mariadb_url(mariadb: MariaDb, migrated_server: str) -> Iterator[str]:
     """A MariaDB database with the present schema and no rows."""
     yield migrated_server
-    name = urlsplit(migrated_server).path.lstrip("/")
+    empty(mariadb, migrated_server)
+
+
+def empty(mariadb: MariaDb, url: str) -> None:
+    """End the sessions of a database and delete all its rows."""
+    name = urlsplit(url).path.lstrip("/")
     for (session,) in mariadb.execute("SELECT id FROM information_schema.processlist WHERE db = %s", name):
         mariadb._end_session(session)
     with closing(mariadb._connect()) as connection, connection.cursor() as cursor:
         for table in metadata.tables:
             cursor.execute(f"DELETE FROM {name}.{table}")
+
+
+@pytest.fixture(params=["sqlite", "mariadb"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    """Gives a migrated database without rows each time it is called: for many histories in one test."""
+    if request.param == "sqlite":
+        file: Path = request.getfixturevalue("migrated_file")
+        numbers = count()
+        return lambda: f"sqlite:///{shutil.copy(file, tmp_path / f'{next(numbers)}.db')}"
+    server: MariaDb = request.getfixturevalue("mariadb")
+    url: str = request.getfixturevalue("migrated_mariadb_url")
+
+    def emptied() -> str:
+        empty(server, url)
+        return url
+
+    return emptied
 
 
 @pytest.fixture(params=["sqlite", "mariadb"])
