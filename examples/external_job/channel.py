@@ -4,10 +4,10 @@ It accepts a job under an effect key, works for a moment, tells its status, can 
 asked whether a key was used. It is not part of Orbit: it stands for the bank, the carrier or the registry
 at the other end.
 
-    POST /jobs                 {"effect_key", "content", "workflow_id"} -> {"operation_id"}; a repeated key
-                               gets the first answer, a fenced key 409
-    POST /keys/<key>/fence     -> {"operation_id": …} when the key was used; else null, and the key is
-                               refused later
+    POST /jobs                 {"effect_key", "generation", "content", "workflow_id"} -> {"operation_id"}; a
+                               repeated key gets the first answer, a fenced attempt 409
+    POST /keys/<key>/fence     {"generation"} -> {"operation_id": …} when the key was used; else null, and
+                               attempts older than that generation are refused later
     GET  /jobs/<operation id>  -> {"state": "processing" | "done", "receipt"}
     GET  /journal              -> {"effects": {key: times}, "calls": n}
 
@@ -38,29 +38,28 @@ class Books:
     hold_first: float
     done_at: dict[str, float] = field(default_factory=dict)
     used: dict[str, str] = field(default_factory=dict)
-    fenced: set[str] = field(default_factory=set)
+    fenced: dict[str, int] = field(default_factory=dict)
     effects: dict[str, int] = field(default_factory=dict)
     calls: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def accept(self, key: str) -> tuple[str | None, bool]:
-        """(operation id or None when the key is fenced, whether this call made the effect)."""
+    def accept(self, key: str, generation: int) -> tuple[str | None, bool]:
+        """(operation id or None when the attempt is fenced, whether this call made the effect)."""
         with self.lock:
             self.calls += 1
-            if key in self.fenced:
-                return None, False
             if key in self.used:
                 return self.used[key], False
+            if generation < self.fenced.get(key, 0):
+                return None, False
             operation = derive_id("operation", key)
             self.used[key] = operation
             self.effects[key] = self.effects.get(key, 0) + 1
             self.done_at[operation] = time.monotonic() + self.work_seconds
             return operation, True
 
-    def fence(self, key: str) -> str | None:
+    def fence(self, key: str, generation: int) -> str | None:
         with self.lock:
-            if key not in self.used:
-                self.fenced.add(key)
+            self.fenced[key] = max(generation, self.fenced.get(key, 0))
             return self.used.get(key)
 
     def state(self, operation: str) -> dict[str, Any] | None:
@@ -88,7 +87,7 @@ class Desk(BaseHTTPRequestHandler):
         if parts == ["jobs"]:
             self._accept(body)
         elif len(parts) == 3 and parts[0] == "keys" and parts[2] == "fence":
-            self._answer(200, {"operation_id": self.books.fence(parts[1])})
+            self._answer(200, {"operation_id": self.books.fence(parts[1], body["generation"])})
         else:
             self._answer(404, {})
 
@@ -101,7 +100,7 @@ class Desk(BaseHTTPRequestHandler):
         self._answer(404 if state is None else 200, state or {})
 
     def _accept(self, body: dict[str, Any]) -> None:
-        operation, fresh = self.books.accept(body["effect_key"])
+        operation, fresh = self.books.accept(body["effect_key"], body["generation"])
         if operation is None:
             self._answer(409, {})
             return

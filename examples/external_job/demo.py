@@ -140,6 +140,25 @@ async def start_server(stage: Stage) -> tuple[str, str]:
     return url, token
 
 
+async def start_channel(stage: Stage, env: Mapping[str, str]) -> None:
+    """The other end; it answers before anybody calls it."""
+    port = env["CHANNEL_URL"].rpartition(":")[2]
+    stage.start(
+        "channel",
+        *(sys.executable, str(HERE / "channel.py")),
+        env={**env, "CHANNEL_PORT": port, "CHANNEL_HOLD_FIRST": "60", "CHANNEL_WORK_SECONDS": "12"},
+    )
+
+    async def ready() -> bool:
+        try:
+            async with httpx.AsyncClient() as http:
+                return (await http.get(f"{env['CHANNEL_URL']}/journal")).is_success
+        except httpx.TransportError:
+            return False
+
+    await until("the channel is ready", stage, ready, "channel")
+
+
 def start_worker(stage: Stage, name: str, env: Mapping[str, str]) -> None:
     stage.start(
         name,
@@ -176,13 +195,8 @@ async def play(stage: Stage) -> None:
     """The whole play, act by act."""
     stage.headline("Starting a server on embedded SQLite (leases of 5 s), the channel, and a worker")
     url, token = await start_server(stage)
-    port = free_port()
-    env = {"ORBIT_URL": url, "ORBIT_TOKEN": token, "CHANNEL_URL": f"http://127.0.0.1:{port}"}
-    stage.start(
-        "channel",
-        *(sys.executable, str(HERE / "channel.py")),
-        env={**env, "CHANNEL_PORT": str(port), "CHANNEL_HOLD_FIRST": "60", "CHANNEL_WORK_SECONDS": "12"},
-    )
+    env = {"ORBIT_URL": url, "ORBIT_TOKEN": token, "CHANNEL_URL": f"http://127.0.0.1:{free_port()}"}
+    await start_channel(stage, env)
     start_worker(stage, "worker-1", env)
     async with OrbitClient(url, token) as client, httpx.AsyncClient(base_url=env["CHANNEL_URL"]) as channel:
         compiled = external_job.compile()

@@ -120,7 +120,12 @@ async def submit(ctx: orbit.TaskContext, content: str) -> Submitted:
     async with channel() as http:
         answer = await http.post(
             "/jobs",
-            json={"effect_key": ctx.effect_key, "content": content, "workflow_id": ctx.workflow_id},
+            json={
+                "effect_key": ctx.effect_key,
+                "generation": ctx.generation,
+                "content": content,
+                "workflow_id": ctx.workflow_id,
+            },
         )
     if answer.status_code == httpx.codes.CONFLICT:
         raise orbit.Final("CLOSED", "the channel takes no jobs now")
@@ -132,11 +137,11 @@ async def submit(ctx: orbit.TaskContext, content: str) -> Submitted:
 async def was_submitted(
     ctx: orbit.TaskContext, content: str
 ) -> orbit.Happened[Submitted] | orbit.CannotHappenAnyMore | orbit.CannotTell:
-    """Asked when it is unknown whether a submission arrived. The channel remembers keys, and fences unused
-    ones: after this question a late request with the key is refused.
+    """Asked when it is unknown whether a submission arrived. The channel remembers keys, and fences what is
+    older than this question: a late request is refused, while the next attempt, which is younger, is taken.
     """
     async with channel() as http:
-        answer = await http.post(f"/keys/{ctx.effect_key}/fence")
+        answer = await http.post(f"/keys/{ctx.effect_key}/fence", json={"generation": ctx.generation})
     if answer.status_code != httpx.codes.OK:
         return orbit.CannotTell()
     used = answer.json()["operation_id"]

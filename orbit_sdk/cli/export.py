@@ -21,17 +21,19 @@ _PAGE = 100
 
 @command("orbit export key:A-17 > A-17.jsonl", "orbit export 0198a6f2c1f07d0c8a4e5b6c7d8e9f00")
 def export(workflow: WorkflowId, url: Url = None, token: Token = None, json: Json = False) -> None:
-    """Write everything that is stored of a workflow, one JSON object per line, each with its `kind`.
+    """Write everything that is stored of a workflow, one JSON object per line.
 
-    What the credential may not read is named by a line of kind `left_out`. Retention takes finished workflows
+    `record` says what a line is: workflow, step, activation, round, task, attempt, signal, operation, event.
+
+    What the credential may not read is named by a record `left_out`. Retention takes finished workflows
     away: what has to be kept for longer is exported before.
     """
     out = Output(json=json)
     with connected(url, token) as client:
         found = workflow_id(client, workflow)
-        for kind, value in _everything(client, found):
-            out.event({"kind": kind, **value})
-            if kind == "left_out":
+        for record, value in _everything(client, found):
+            out.event({"record": record, **value})
+            if record == "left_out":
                 out.note(f"{value['what']} left out: {value['reason']}", "yellow")
 
 
@@ -56,11 +58,11 @@ def _everything(client: Orbit, found: str) -> Iterator[tuple[str, dict[str, Any]
 
 
 def _if_allowed(
-    kind: str, what: str, read: Callable[[], Iterable[Any]]
+    record: str, what: str, read: Callable[[], Iterable[Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         for value in read():
-            yield kind, wire(value)
+            yield record, wire(value)
     except PermissionDenied as error:
         yield "left_out", {"what": what, "reason": error.message}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,3 +111,12 @@ def test_a_restart_is_asked_about_first(shop: Shop) -> None:
     told = shop.run("restart", "key:A-4", "--effects", "same", "--reason", "again", "--dry-run")
     assert "WAITING" in told
     assert len(shop.json("list", "--definition", "bank.waiting", "--key", "A-4")["items"]) == 1
+
+
+def test_an_export_tells_what_each_of_its_lines_is(shop: Shop) -> None:
+    shop.run("start", "bank.paying", "-i", '{"number": "A-9"}', "--key", "A-9")
+    shop.run("watch", "key:A-9", "--stop-on-review", code=1)
+    lines = [json.loads(line) for line in shop.run("export", "key:A-9").splitlines()]
+    records = Counter(line["record"] for line in lines)
+    assert records == {"workflow": 1, "step": 2, "activation": 1, "task": 1, "attempt": 1, "left_out": 2}
+    assert {line["kind"] for line in lines if line["record"] == "step"} == {"TASK", "END"}

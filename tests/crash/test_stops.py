@@ -42,11 +42,25 @@ class CountingBooks(Books):
     def __init__(self) -> None:
         super().__init__(work_seconds=0.2, hold_first=0)
         self.calls_of: Counter[str] = Counter()
+        self.cut_first = False
 
-    def accept(self, key: str) -> tuple[str | None, bool]:
+    def accept(self, key: str, generation: int) -> tuple[str | None, bool]:
         with self.lock:
             self.calls_of[key] += 1
-        return super().accept(key)
+        return super().accept(key, generation)
+
+
+class OwnDesk(Desk):
+    """A desk whose line may be cut before it hears of a job."""
+
+    books: CountingBooks
+
+    def _accept(self, body: dict[str, Any]) -> None:
+        cut, self.books.cut_first = self.books.cut_first, False
+        if cut:
+            self.close_connection = True
+        else:
+            super()._accept(body)
 
 
 @pytest.fixture
@@ -54,7 +68,7 @@ def books(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingBooks]:
     """The channel, in this process: it survives everything."""
     kept = CountingBooks()
     monkeypatch.delenv("ORBIT_URL", raising=False)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("OwnDesk", (Desk,), {"books": kept}))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("TestDesk", (OwnDesk,), {"books": kept}))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -96,8 +110,8 @@ class Stop:
         except FailedPrecondition:  # it was quicker, and has ended
             assert (await handle.get()).state == "SUCCEEDED"
             self.way = "none"
-        await until(lambda: self._led_to_its_end(handle), 60)
-        await self._judge(handle)
+        await until(lambda: self.led_to_its_end(handle), 60)
+        await self.judge(handle)
 
     async def _reached(self, handle: Handle[Any], step: str) -> bool:
         if self.books.hold_first and step == "submit":
@@ -131,7 +145,7 @@ class Stop:
         opened = {item.key for item in (await handle.steps()).items} - set(paused_at)
         assert not opened, f"{opened} began during the pause (from revision {before})"
 
-    async def _led_to_its_end(self, handle: Handle[Any]) -> bool:
+    async def led_to_its_end(self, handle: Handle[Any]) -> bool:
         """People do what they are asked: they approve, and conclude what nobody else knows."""
         shown = await handle.get()
         if shown.state in ENDED:
@@ -141,7 +155,7 @@ class Stop:
             await self._approve(handle)
         return False
 
-    async def _judge(self, handle: Handle[Any]) -> None:
+    async def judge(self, handle: Handle[Any]) -> None:
         shown = await handle.get()
         keys = self.at.rows(
             "SELECT DISTINCT s.effect_key FROM task_specs s JOIN tasks t ON t.id = s.task_id"
@@ -163,4 +177,19 @@ async def test_the_external_job_survives_every_stop(at: House, books: CountingBo
         await client.definitions.publish(external_job.compile().definition.to_json(), current=True)
         for way, step in STOPS:
             await Stop(at, client, books, way, step).run()
+    at.check()
+
+
+async def test_a_submission_that_never_arrived_is_asked_about_and_made_again(
+    at: House, books: CountingBooks
+) -> None:
+    books.cut_first = True
+    async with at.client() as client:
+        await client.definitions.publish(external_job.compile().definition.to_json(), current=True)
+        stop = Stop(at, client, books, "none", "never")
+        job = Job(job_id=stop.name, source="orders.csv", requested_by="ada")
+        handle = await client.start(external_job, job, idempotency_key=stop.name)
+        await until(lambda: stop.led_to_its_end(handle), 60)
+        await stop.judge(handle)
+    assert not books.cut_first
     at.check()
