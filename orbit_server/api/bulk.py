@@ -8,7 +8,7 @@ import orjson
 from pydantic import BaseModel
 
 from orbit_sdk.definition.masking import MASK
-from orbit_sdk.errors import Detail, InvalidArgument, NotFound, ResourceExhausted
+from orbit_sdk.errors import Detail, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted
 from orbit_sdk.protocol.bulk import (
     ApplyBulk,
     Bulk,
@@ -35,7 +35,7 @@ from orbit_server.api.routes import Route
 from orbit_server.api.sizes import require_evidence, require_result
 from orbit_server.api.workflows import present
 from orbit_server.bulk import commands, lifecycle, queries
-from orbit_server.bulk.actions import ACTIONS
+from orbit_server.bulk.actions import ACTIONS, PRIORITY_MAX
 from orbit_server.bulk.candidates import FILTERS
 from orbit_server.bulk.decide import Terms
 from orbit_server.bulk.lifecycle import ENDED, ItemState, Target
@@ -61,6 +61,8 @@ async def _plan(call: Call) -> Any:
     _check(call, body)
     narrow = body.filter.model_dump(mode="json", exclude_none=True)
     orders = body.action.model_dump(mode="json", exclude_none=True)
+    if call.principal.priority_max is not None:
+        orders[PRIORITY_MAX] = call.principal.priority_max
     if await call.server.database.read(lambda conn: queries.open_bulks(conn, call.namespace_id)) >= OPEN_MAX:
         raise ResourceExhausted(
             f"{OPEN_MAX} bulks of this namespace have not ended: apply or stop some", retry_after_ms=60_000
@@ -79,6 +81,7 @@ async def _plan(call: Call) -> Any:
 async def _apply(call: Call) -> Any:
     row = await _row(call)
     _require(call, row.action)
+    await _require_cap(call, row)
     body: ApplyBulk = call.body
     terms = Terms(round(_SECOND / body.per_second), body.max_failures, body.max_failure_percent)
     command = commands.ApplyBulk(_by(call, "apply", row.id, body.reason), terms)
@@ -108,6 +111,7 @@ async def _get(call: Call) -> Any:
     row = await _row(call)
     spec = await call.server.database.read(lambda conn: queries.spec(conn, row.id))
     orders = orjson.loads(spec.orders)
+    orders.pop(PRIORITY_MAX, None)
     if "result" in orders and not call.principal.allows("payloads:read"):
         orders["result"] = MASK
     return _view(row) | {"reason": spec.reason, "filter": orjson.loads(spec.filter), "orders": orders}
@@ -143,6 +147,20 @@ def _require(call: Call, kind: str) -> None:
     action = ACTIONS[kind]
     for permission in (_READS[action.target], *action.rights):
         call.principal.require(permission)
+
+
+async def _require_cap(call: Call, row: BulkRow) -> None:
+    """What is started holds to the cap of the plan, so whoever applies it may have no lower one."""
+    most = call.principal.priority_max
+    if most is None or row.action != "workflow.restart":
+        return
+    spec = await call.server.database.read(lambda conn: queries.spec(conn, row.id))
+    planned = orjson.loads(spec.orders).get(PRIORITY_MAX)
+    if planned is None or planned > most:
+        raise PermissionDenied(
+            f"this credential submits with a priority of at most {most}, the plan was made for more:"
+            " plan it with this credential"
+        )
 
 
 def _by(call: Call, operation: str, bulk_id: Id, reason: str | None) -> commands.By:

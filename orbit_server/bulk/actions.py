@@ -34,11 +34,14 @@ from orbit_server.weave.reviews.grants import GrantStep
 from orbit_server.weave.reviews.probes import ProbeStep
 from orbit_server.weave.state.rows import INSTANCES, STEPS, InstanceRow
 from orbit_server.weave.state.running import Weave
+from orbit_server.weave.state.views import is_draft
 
-__all__ = ["ACTIONS", "Action", "Draft"]
+__all__ = ["ACTIONS", "PRIORITY_MAX", "Action", "Draft"]
 
+PRIORITY_MAX: Final = "priority_max"
+"""The member of stored orders that keeps the cap of who planned it, if there is one."""
 Orders = Mapping[str, Any]
-"""The body of the action, as JSON (`protocol.bulk`)."""
+"""The body of the action, as JSON (`protocol.bulk`), and `PRIORITY_MAX`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +225,7 @@ def _origin_changed(book: Book, draft: Draft) -> str | None:
 
 def _restart(draft: Draft) -> RestartWorkflow:
     effects = cast("Effects", draft.orders["effects"])
+    version: int | None = draft.orders.get("version")
     origin = draft.near.get(draft.subject_id)
     near: list[Id] = []
     if origin is not None and effects == "SAME":
@@ -233,13 +237,15 @@ def _restart(draft: Draft) -> RestartWorkflow:
         namespace_id=draft.namespace_id,
         origin_id=draft.subject_id,
         effects=effects,
-        version=draft.orders.get("version") or (0 if origin is None else origin.definition_version),
+        version=version or (0 if origin is None else origin.definition_version),
         definition_id="" if origin is None else origin.definition_id,
         started_by=draft.actor,
         reason=draft.reason,
         seed=IdSeed(draft.seed.time_us, f"{draft.seed.entropy}:restart"),
         weave=draft.weave,
         near=tuple(near),
+        priority_max=draft.orders.get(PRIORITY_MAX),
+        draft=None if origin is None or version or not is_draft(origin) else origin.definition_key,
         on_behalf_of=draft.on_behalf_of,
     )
 

@@ -10,6 +10,7 @@ from sqlalchemy import select, update
 
 from orbit_server.storage.tables import schedule_fires, schedule_versions, schedules
 from tests.api.flows import publish
+from tests.api.test_bulk import apply, done, items, plan
 from tests.documents import document, end, task
 from tests.server import EVERYTHING, Api, until
 
@@ -60,6 +61,23 @@ async def test_a_restart_is_a_start_by_whoever_asks_for_it(edge: Api, capped: Ap
     origin = (await edge.post("/v1/workflows", start("test.urgent"))).data["id"]
     body = {"effects": "NEW", "reason": "r"}
     assert (await capped.post(f"/v1/workflows/{origin}/restart", body)).code == "PERMISSION_DENIED"
+
+
+async def test_restarts_by_a_bulk_hold_to_the_caps_of_who_plans_and_of_who_applies(
+    edge: Api, capped: Api
+) -> None:
+    for name in ("test.urgent", "test.calm"):
+        await edge.post("/v1/workflows", start(name))
+    again = {"kind": "workflow.restart", "effects": "NEW"}
+    planned = await plan(capped, again)
+    found = {item["allowed"]: item for item in await items(capped, planned)}
+    assert (found[False]["code"], found[True]["allowed"]) == ("PERMISSION_DENIED", True)
+    assert (await capped.get(f"/v1/bulk/{planned}")).data["orders"] == again
+    free = await plan(edge, again)
+    refused = await apply(capped, free)
+    assert refused.code == "PERMISSION_DENIED"
+    assert "plan it with this credential" in refused.body["error"]["message"]
+    assert (await done(capped, planned))["applied"] == "1"
 
 
 async def test_a_schedule_for_a_task_or_workflow_above_the_cap_is_refused(capped: Api) -> None:

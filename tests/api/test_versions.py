@@ -19,6 +19,7 @@ from orbit_server.platform.namespaces import DEFAULT_NAMESPACE, namespace_id
 from orbit_server.pulse.workers.offers import RECENT_US
 from orbit_server.storage.tables import instances
 from orbit_server.weave.definitions.drafts import KEPT
+from tests.api import test_bulk as bulk
 from tests.api.flows import ASKING, WORKING, approve, pages, publish, start
 from tests.documents import document, end, ref, task, wait
 from tests.server import Api, node, until
@@ -84,6 +85,19 @@ async def test_a_draft_runs_beside_the_published_versions_and_takes_none_of_thei
         assert (await api.get(f"/v1/workflows/{found['id']}")).data["output"] == 7
         published = await publish(api, {**other, "version": 2})
         assert published["current"] is True
+
+
+async def test_a_bulk_restarts_a_draft_as_the_draft_it_was(migrated_sqlite_url: str) -> None:
+    async with node(migrated_sqlite_url, development=True) as api:
+        await publish(api, ASKING)
+        kept = await draft(api, {**ASKING, "title": "on trial"})
+        body = {"definition_id": "test.ask", "draft": kept["digest"], "input": None}
+        origin = (await api.post("/v1/workflows", body)).data["id"]
+        await api.post(f"/v1/workflows/{origin}/cancel", {"reason": "r"})
+        planned = await bulk.plan(api, {"kind": "workflow.restart", "effects": "NEW"})
+        await bulk.done(api, planned)
+        made = (await bulk.items(api, planned))[0]["made_id"]
+        assert (await api.get(f"/v1/workflows/{made}")).data.get("draft") is True
 
 
 async def test_drafts_are_refused_outside_a_development_namespace(edge: Api) -> None:
