@@ -68,9 +68,12 @@ def _in_order(
     found: list[Id] = []
     for rows in LOOKS:
         window = _window(table, part, before, rows)
+        seen, lowest = conn.execute(select(func.count(), func.min(window.c.id))).one()
+        # Each statement sees its own moment: the look ends at a row, whatever comes and goes meanwhile.
+        end = Range((*part.where, row_id >= (lowest or "")))
+        window = _window(table, end, before, 2 * rows)
         query = select(row_id).join(window, window.c.id == row_id).where(*narrow).order_by(row_id.desc())
         found += conn.execute(query.limit(take - len(found))).scalars()
-        seen, lowest = conn.execute(select(func.count(), func.min(window.c.id))).one()
         if len(found) >= take or seen < rows:
             return Slice(found)
         before = lowest

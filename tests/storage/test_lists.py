@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, event, make_url
 
 from orbit_sdk.values.ids import IdSeed
 from orbit_server.pulse.tasks import lists as task_lists
 from orbit_server.pulse.tasks.lists import TaskFilter, count_tasks, page_tasks
 from orbit_server.storage import lists
 from orbit_server.weave.instances.lists import InstanceFilter, count_instances, page_instances
+from tests.databases import MariaDb
 from tests.documents import document, end, wait
 from tests.storage.weave.paper import NAMESPACE, Paper
 
@@ -178,6 +179,37 @@ async def test_tasks_are_found_by_state_in_every_queue_and_counted_in_groups(
         assert (await count(TaskFilter(queue="queue-1"), "handler")).groups == [("work@1", 5)]
         assert (await count(TaskFilter(), "label:n")).total == 10
         assert (await count(TaskFilter(), "definition")).groups == []
+
+
+@pytest.mark.parametrize("joins", [True, False])
+async def test_what_changes_between_two_looks_is_shown_once_and_hides_nothing_else(
+    migrated_mariadb_url: str, mariadb: MariaDb, monkeypatch: pytest.MonkeyPatch, joins: bool
+) -> None:
+    """The newest row joins or leaves the list after the first statement: the end of that look stays put."""
+    monkeypatch.setattr(lists, "LOOKS", (4, 50))
+    table = f"{make_url(migrated_mariadb_url).database}.instances"
+    async with Paper(migrated_mariadb_url) as built:
+        await built.publish(document({"ask": wait("done"), "done": end()}))
+        ids = sorted([await start(built, number) for number in range(8)])
+        await built.set("UPDATE instances SET state = 'FAILED'")
+        if joins:
+            await built.set("UPDATE instances SET state = 'WAITING' WHERE id = :id", id=ids[-1])
+        sent = 0
+
+        def between(*_: Any) -> None:
+            nonlocal sent
+            sent += 1
+            if sent == 2:
+                to = "FAILED" if joins else "WAITING"
+                mariadb.execute(f"UPDATE {table} SET state = %s WHERE id = %s", to, ids[-1])
+
+        def read(conn: Connection) -> list[str]:
+            event.listen(conn, "before_cursor_execute", between)
+            wanted = InstanceFilter(state="FAILED", paused=False)
+            return [row.id for row in page_instances(conn, NAMESPACE, wanted, None, 50).rows]
+
+        rows = [row for row in await built.database.read(read) if row != ids[-1]]
+    assert rows == ids[-2::-1]
 
 
 # --- bounded cost ------------------------------------------------------------------------------------------
