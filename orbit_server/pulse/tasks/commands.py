@@ -26,7 +26,7 @@ from orbit_server.pulse.tasks.lifecycle import TERMINAL, ErrorCode, TaskState
 from orbit_server.pulse.tasks.limits.operations import count_in
 from orbit_server.pulse.tasks.operations import NewTask, apply, cancel_task, create_task, error_text
 from orbit_server.pulse.tasks.records import Evidence, Task
-from orbit_server.pulse.tasks.rows import EVIDENCE, TASK_SPECS, TASKS
+from orbit_server.pulse.tasks.rows import ATTEMPTS, EVIDENCE, TASK_SPECS, TASKS
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Order
 
@@ -181,7 +181,7 @@ class ResolveReview(Order):
     def needs(self) -> Needs:
         found: dict[str, list[Id]] = {"tasks": [self.task_id]}
         if self.adopt is not None:
-            found["evidence"] = [self.adopt]
+            found |= {"attempts": [self.task_id], "evidence": [self.adopt]}
         return found
 
     def decide(self, book: Book) -> Done[TaskAnswer]:
@@ -235,7 +235,7 @@ class RetryTask(Order):
     def needs(self) -> Needs:
         found = {"tasks": [self.task_id, retry_id_of(self.task_id)], "task_specs": [self.task_id]}
         if self.adopt is not None:
-            found["evidence"] = [self.adopt]
+            found |= {"attempts": [self.task_id], "evidence": [self.adopt]}
         return found
 
     def more(self, book: Book) -> Needs:
@@ -347,13 +347,13 @@ def check_decision(task: Task, expected_revision: int, by: By, *, adopts: bool) 
 
 def adopted_by(book: Book, task: Task, evidence_id: Id | None, *, denies: bool) -> Evidence | None:
     """The evidence that a decision rests on, if it names one. `denies`: it has to say that no effect can
-    happen any more. Needs "evidence". Raises NotFound, FailedPrecondition.
+    happen any more. Needs "evidence" and "attempts". Raises NotFound, FailedPrecondition.
     """
     if evidence_id is None:
         return None
     found = adopted(book.get(EVIDENCE, evidence_id), evidence_id, task.id)
     if denies:
-        require_denial(found)
+        require_denial(found, task.id, book.members(ATTEMPTS, task.id))
     return found
 
 

@@ -19,7 +19,7 @@ from orbit_sdk.values.json_strict import Json
 from orbit_server.platform.audit import AUDIT, AuditRow, audit_id_of
 from orbit_server.pulse.tasks.decide.evidence import adopted, adopted_result, require_denial, trace_of
 from orbit_server.pulse.tasks.records import Evidence
-from orbit_server.pulse.tasks.rows import EVIDENCE, TASKS
+from orbit_server.pulse.tasks.rows import ATTEMPTS, EVIDENCE, TASKS
 from orbit_server.storage.book import Book
 from orbit_server.storage.commands import CommandKey, Done, Needs, Outcome, Refused
 from orbit_server.storage.commands import Missing as MissingRows
@@ -107,7 +107,8 @@ class ResolveStep:
             raise NotFound("no such step")
         adopts = self._adopted(book)
         if adopts is not None and self.verdict is not Verdict.SUCCEEDED:
-            require_denial(adopts)
+            task_id = step.task_id or ""
+            require_denial(adopts, task_id, book.members(ATTEMPTS, task_id) if task_id else ())
         result = self.result
         if adopts is not None and self.verdict is Verdict.SUCCEEDED:
             result = orjson.loads(adopted_result(adopts).result or "null")

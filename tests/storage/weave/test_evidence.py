@@ -89,3 +89,22 @@ async def test_evidence_of_another_step_or_of_another_type_is_refused(migrated_u
         other = (await paper.steps(instance))["again"]
         with pytest.raises(NotFound, match="of this step"):
             await paper.conclude(instance, "again", other.revision, "SUCCEEDED", adopt=named)
+
+
+async def test_a_denial_of_an_earlier_task_of_the_step_says_nothing_of_the_last(migrated_url: str) -> None:
+    async with Paper(migrated_url, {"pay": lambda _: Told(Said.SUCCEEDED)}) as paper:
+        worker = paper.worker(recovery="CONSERVATIVE")
+        worker.holding = True
+        await paper.publish(FLOW)
+        instance, step = await in_review(paper, worker, Told(Said.FINAL, code="NO"))
+        named = await evidence(paper, step)
+        await paper.set("UPDATE evidence SET kind = 'PROBE_CANNOT_HAPPEN_ANY_MORE'")
+        await paper.conclude(instance, "pay", step.revision, "RERUN", adopt=named)
+        (offer,) = await paper.held(worker, of=instance)
+        assert offer.task_id != step.task_id
+        await worker.start(offer)
+        await worker.report(offer, Told(Said.NEEDS_PERSON, code="ASK"))
+        await paper.until(instance, "NEEDS_REVIEW")
+        step = (await paper.steps(instance))["pay"]
+        with pytest.raises(FailedPrecondition, match="of an earlier task of this step"):
+            await paper.conclude(instance, "pay", step.revision, "RERUN", adopt=named)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from orbit_sdk.errors import FailedPrecondition, NotFound
 from orbit_sdk.values.ids import Id
 from orbit_sdk.values.json_strict import Json
 from orbit_server.pulse.tasks.decide.move import Body
-from orbit_server.pulse.tasks.lifecycle import Said
-from orbit_server.pulse.tasks.records import Evidence
+from orbit_server.pulse.tasks.lifecycle import AttemptKind, Said
+from orbit_server.pulse.tasks.records import Attempt, Evidence
 
 PROBE: Final = "PROBE_"
 """Before the kind of what a probe found out."""
@@ -31,11 +32,22 @@ def adopted_result(found: Evidence) -> Body:
     return Body(result=found.body, digest=found.digest)
 
 
-def require_denial(found: Evidence) -> None:
-    """Raises FailedPrecondition unless it says that the effect cannot happen any more."""
+def require_denial(found: Evidence, task_id: Id, attempts: Iterable[Attempt]) -> None:
+    """Raises FailedPrecondition unless it says that no effect of this task can happen any more, the last run
+    included. `attempts`: those of the task.
+    """
     if found.kind not in _DENIALS:
         raise FailedPrecondition(
             f"evidence of kind {found.kind} does not say that no effect can happen any more"
+        )
+    if found.task_id != task_id:
+        raise FailedPrecondition(f"evidence {found.id} is of an earlier task of this step: probe this one")
+    attempts = list(attempts)
+    asked = next((each.asked_generation for each in attempts if each.id == found.attempt_id), None)
+    runs = [each.generation for each in attempts if each.kind is AttemptKind.RUN and each.effect_possible]
+    if asked is not None and max(runs, default=0) > asked:
+        raise FailedPrecondition(
+            f"evidence {found.id} was asked for before the last run of the task: probe the task"
         )
 
 
