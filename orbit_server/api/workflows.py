@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from orbit_sdk.definition.nodes import Node, PollNode, WaitNode
+from orbit_sdk.engine.state import TERMINAL_INSTANCE_STATES
 from orbit_sdk.errors import Internal, InvalidArgument, NotFound, OrbitError
 from orbit_sdk.protocol.workflows import (
     BatchResult,
@@ -47,7 +48,6 @@ from orbit_server.weave.state.views import is_draft, step_view, summary_of
 
 START = "workflow.start"
 WAIT_MS_MAX = 20_000
-_ENDED = frozenset({"SUCCEEDED", "FAILED", "CANCELLED"})
 
 
 def _start_command(call: Call, body: StartWorkflow, key: str | None = None) -> Start:
@@ -189,7 +189,7 @@ async def _wait(call: Call, wait_ms: int, after: int | None) -> None:
 
 
 def _is_news(row: InstanceRow | InstanceMoved, after: int | None) -> bool:
-    if row.state.value in _ENDED:
+    if row.state in TERMINAL_INSTANCE_STATES:
         return True
     return row.state.value == "NEEDS_REVIEW" if after is None else row.revision > after
 
@@ -231,7 +231,7 @@ async def _list_steps(call: Call) -> Any:
     compiled = await compiled_of(call, row)
     active = {facts.row.step_key for facts in steps}
     items = [step_item(facts, compiled) for facts in steps]
-    ended = row.state.value in _ENDED
+    ended = row.state in TERMINAL_INSTANCE_STATES
     for key, node in compiled.definition.nodes.items():
         if key not in active:  # never activated: derived, not stored
             items.append(_untouched(key, node, ended=ended))
@@ -284,7 +284,7 @@ async def _get_step(call: Call) -> Any:
     if node is None:
         raise NotFound("no such step")
     if facts is None:
-        return _untouched(key, node, ended=row.state.value in _ENDED)
+        return _untouched(key, node, ended=row.state in TERMINAL_INSTANCE_STATES)
     view = step_item(facts, compiled)
     reads = call.principal.allows("payloads:read")
     if facts.result is not None:

@@ -14,7 +14,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from orbit_sdk.engine.state import TERMINAL_INSTANCE_STATES
 from orbit_sdk.values.ids import Id, IdSeed
+from orbit_server.pulse.tasks.lifecycle import TERMINAL
 
 __all__ = ["ENDED", "Cause", "FireState", "Overlap", "ScheduleState", "Why", "fire_id_of"]
 
@@ -64,7 +66,7 @@ class Why(StrEnum):
     NO_CAPACITY = "NO_CAPACITY"
 
 
-ENDED: Final = frozenset({"SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"})
+ENDED: Final = frozenset(state.value for state in (*TERMINAL, *TERMINAL_INSTANCE_STATES))
 """States of tasks and workflows in which an occurrence is finished; a review is not."""
 
 

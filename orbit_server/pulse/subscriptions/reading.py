@@ -10,7 +10,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, func, select, update
 
+from orbit_sdk.engine.state import TERMINAL_INSTANCE_STATES
 from orbit_sdk.values.ids import Id
+from orbit_server.pulse.tasks.lifecycle import TERMINAL
 from orbit_server.storage.tables import (
     deliveries,
     events,
@@ -23,7 +25,7 @@ __all__ = ["Taken", "acknowledge", "expire", "figures", "oldest", "pull"]
 
 _D = deliveries.c
 _R = readers.c
-_ENDED: Final = ("SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED")
+_ENDED: Final = frozenset(state.value for state in (*TERMINAL, *TERMINAL_INSTANCE_STATES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ from typing import Final
 
 from orbit_sdk.definition.models import Definition
 from orbit_sdk.definition.nodes import Goto, PollNode, WaitNode
-from orbit_sdk.engine.state import StepState
+from orbit_sdk.engine.state import TERMINAL_INSTANCE_STATES, StepState
 from orbit_sdk.values.ids import Id
 from orbit_server.weave.instances.queries import StepFacts
 from orbit_server.weave.state.rows import InstanceRow, StepRow
 
-_ENDED: Final = frozenset({"SUCCEEDED", "FAILED", "CANCELLED"})
 _WORKED_ON: Final = {
     "SCHEDULED": "is not due yet",
     "READY": "waits for a free worker",
@@ -43,7 +42,7 @@ class Reason:
 
 def reasons_of(row: InstanceRow, steps: Sequence[StepFacts], definition: Definition) -> list[Reason]:
     """Everything that this instance waits for; the gravest first. `steps`: their latest activations."""
-    if row.state.value in _ENDED:
+    if row.state in TERMINAL_INSTANCE_STATES:
         return [Reason("ENDED", f"it ended as {row.state.value}", since=row.ended_at)]
     found: list[Reason] = []
     if row.paused:
