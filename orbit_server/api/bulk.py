@@ -54,6 +54,9 @@ _READS: Final = {
 }
 
 
+_STARTS: Final = frozenset({"task.retry", "workflow.restart"})
+
+
 async def _plan(call: Call) -> Any:
     body: PlanBulk = call.body
     kind: str = body.action.kind
@@ -152,7 +155,7 @@ def _require(call: Call, kind: str) -> None:
 async def _require_cap(call: Call, row: BulkRow) -> None:
     """What is started holds to the cap of the plan, so whoever applies it may have no lower one."""
     most = call.principal.priority_max
-    if most is None or row.action != "workflow.restart":
+    if most is None or row.action not in _STARTS:
         return
     spec = await call.server.database.read(lambda conn: queries.spec(conn, row.id))
     planned = orjson.loads(spec.orders).get(PRIORITY_MAX)

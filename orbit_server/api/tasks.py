@@ -225,6 +225,7 @@ async def resolve(call: Call) -> Any:
             attempts_max=DEFAULTS.attempts,
             total_timeout_ms=DEFAULTS.total_timeout_ms,
             adopt=body.adopt,
+            priority_max=call.principal.priority_max,
         )
     else:
         says = body.verdict == "SUCCEEDED" and body.adopt is None

@@ -27,6 +27,7 @@ describe(
             "gauge",
             "Since when the first in line has been ready.",
         ),
+        ("orbit_backlog_seen_timestamp_seconds", "gauge", "When the figures of the backlog were read."),
         ("orbit_queue_paused", "gauge", "1 while a queue is paused."),
         ("orbit_reviews", "gauge", "Tasks that wait for a person, by class."),
         ("orbit_permits_in_use", "gauge", "Permits of a limit that are in use."),
@@ -114,6 +115,8 @@ def pulse_samples(done: DispatchFigures, last: LastBacklog, lag: LoopLag) -> Ite
 
 
 def _backlog(seen: Backlog) -> Iterable[Sample]:
+    if seen.at:
+        yield "orbit_backlog_seen_timestamp_seconds", {}, seen.at / 1e6
     for one in seen.queues:
         labels = {"namespace": one.namespace_id, "queue": one.queue}
         for (state, blocked), count in one.states.items():

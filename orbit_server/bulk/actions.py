@@ -322,6 +322,7 @@ def _retry_task(draft: Draft) -> RetryTask:
         by=_by(draft),
         attempts_max=DEFAULTS.attempts,
         total_timeout_ms=DEFAULTS.total_timeout_ms,
+        priority_max=draft.orders.get(PRIORITY_MAX),
     )
 
 

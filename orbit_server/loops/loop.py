@@ -46,12 +46,14 @@ class Loop:
     """A kind of background work. `run_once` gets the database's time.
 
     `heeds_clock`: rests while the database clock is not trusted, as everything that time decides must.
+    `rest`: it rests at least so many times as long as a run took, which bounds its share of the database.
     """
 
     name: str
     run_once: Callable[[int], Awaitable[Report]]
     interval_ms: int
     heeds_clock: bool = True
+    rest: int = 0
 
 
 @dataclass(slots=True)
@@ -115,6 +117,9 @@ class Runner:
             self._look_by(began_us)
         elif report.next_at is not None and report.next_at > at:
             self.wake_at(report.next_at)
+        if self.loop.rest:
+            ended_us = self._clock.monotonic_us()
+            self._look_at_us = max(self._look_at_us, ended_us + self.loop.rest * (ended_us - began_us))
 
     def _missed(self, error: Exception) -> None:
         figures = self.figures

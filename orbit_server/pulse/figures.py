@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, case, func, select
 
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.ids import queue_id_of
@@ -22,6 +22,8 @@ _DELAYS_US = (1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_0
 _UNSETTLED = ("SCHEDULED", "READY", "OFFERED", "RUNNING", "RETRY_WAIT", "VERIFYING", "CANCELLING")
 _CLOCK_LIKE = 10**15
 _QUEUES_MAX = 500
+_PLAIN_START = case((_T.virtual_start > _CLOCK_LIKE, _T.virtual_start))
+"""Since when a task without a fairness key is ready; those with one stand in virtual time (null)."""
 
 
 @dataclass(slots=True)
@@ -83,7 +85,7 @@ def read_backlog(conn: Connection, at: int) -> Backlog:
 def _queue(conn: Connection, namespace_id: Id, queue: str) -> QueueBacklog:
     row = queue_row(conn, namespace_id, queue)
     rows = conn.execute(
-        select(_T.state, _T.blocked, func.count(), func.min(_T.virtual_start))
+        select(_T.state, _T.blocked, func.count(), func.min(_PLAIN_START))
         .where(_T.queue_id == queue_id_of(namespace_id, queue), _T.state.in_(_UNSETTLED))
         .group_by(_T.state, _T.blocked)
     ).all()
@@ -95,7 +97,7 @@ def _queue(conn: Connection, namespace_id: Id, queue: str) -> QueueBacklog:
             causes.update({cause.name or "": count for cause in Block(blocked)})
         held = state == "READY" and bool(blocked)
         states[(state, held)] += count
-        if state == "READY" and not blocked and start > _CLOCK_LIKE:
+        if state == "READY" and not blocked:
             oldest = start
     paused = row is not None and row.paused
     return QueueBacklog(namespace_id, queue, paused, dict(states), dict(causes), oldest)

@@ -52,6 +52,19 @@ async def test_a_timer_of_an_earlier_run_of_the_server_is_found_from_its_row(
         assert reply.data["state"] == "SUCCEEDED"
 
 
+async def test_a_loop_that_rests_is_given_no_more_than_its_share_of_the_time(api: Api) -> None:
+    clock = ManualClock(SystemClock().wall_us())
+
+    async def slow(at: int) -> Report:
+        clock.advance(1_000_000)
+        return Report()
+
+    runner = Runner(Loop("slow", slow, 5_000, rest=20), api.parts.server.database, clock)
+    began = clock.monotonic_us()
+    await runner._run_once(began)
+    assert runner._look_at_us == began + 21_000_000
+
+
 async def test_a_delayed_task_becomes_ready(migrated_url: str) -> None:
     async with node(migrated_url) as api:
         task_id = await submit(api, delay_ms=50)

@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import select, update
 
 from orbit_server.storage.tables import schedule_fires, schedule_versions, schedules
-from tests.api.flows import publish
+from tests.api.flows import publish, submit
 from tests.api.test_bulk import apply, done, items, plan
+from tests.api.test_tasks import put_in_review
 from tests.documents import document, end, task
 from tests.server import EVERYTHING, Api, until
 
@@ -78,6 +79,33 @@ async def test_restarts_by_a_bulk_hold_to_the_caps_of_who_plans_and_of_who_appli
     assert refused.code == "PERMISSION_DENIED"
     assert "plan it with this credential" in refused.body["error"]["message"]
     assert (await done(capped, planned))["applied"] == "1"
+
+
+async def test_nobody_retries_by_hand_what_is_above_their_own_cap(edge: Api, capped: Api) -> None:
+    for priority, status in ((6, 403), (5, 200)):
+        task_id = await submit(edge, priority=priority)
+        body = {
+            "expected_revision": await put_in_review(edge, task_id),
+            "verdict": "RETRY",
+            "reason": "r",
+            "basis": "ACCEPTED_RISK",
+            "evidence": "asked the bank",
+        }
+        tried = await capped.post(f"/v1/tasks/{task_id}/review", body)
+        assert tried.status == status, tried.body
+    assert (await edge.get(f"/v1/tasks/{task_id}")).data["state"] == "FAILED"
+
+
+async def test_retries_by_a_bulk_hold_to_the_caps_of_who_plans_and_of_who_applies(
+    edge: Api, capped: Api
+) -> None:
+    for priority in (6, 5):
+        await put_in_review(edge, await submit(edge, priority=priority), effect_possible=0)
+    again = {"kind": "task.retry", "basis": "ACCEPTED_RISK"}
+    planned = await plan(capped, again)
+    found = {item["allowed"]: item for item in await items(capped, planned)}
+    assert (found[False]["code"], found[True]["allowed"]) == ("PERMISSION_DENIED", True)
+    assert (await apply(capped, await plan(edge, again))).code == "PERMISSION_DENIED"
 
 
 async def test_a_schedule_for_a_task_or_workflow_above_the_cap_is_refused(capped: Api) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import replace
 from typing import Any
@@ -199,6 +200,17 @@ async def test_figures_show_backlog_permits_and_waiters(api: Api) -> None:
         assert line in text.splitlines(), text
     assert "orbit_oldest_ready_seconds" in text
     assert "orbit_event_loop_lag_seconds" in text
+
+
+async def test_one_task_with_a_fairness_key_does_not_hide_how_long_others_have_been_ready(api: Api) -> None:
+    await api.post("/v1/queues/jobs/pause", {"reason": "r"})
+    await submit(api)
+    await submit(api, fairness_key="project-1")
+    assert (await api.get("/v1/queues/jobs")).data["oldest_ready_at"]
+    await api.parts.loops["backlog"].loop.run_once(await api.parts.server.database.now() + 3_600_000_000)
+    text = (await Api(api.parts, None).get("/metrics")).body
+    (age,) = re.findall(r'orbit_oldest_ready_seconds{[^}]*queue="jobs"} (\S+)', text)
+    assert float(age) > 3_000
 
 
 async def test_steps_of_workflows_wait_for_their_key_like_any_task(api: Api) -> None:

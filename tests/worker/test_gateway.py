@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -20,6 +21,7 @@ from orbit_sdk.protocol import worker as wire
 from orbit_sdk.protocol.frames import encode
 from orbit_sdk.worker import Worker
 from orbit_server.gateway.rows import SessionRow, write_session
+from orbit_server.platform.logs import JsonFormatter
 from orbit_server.platform.permissions import Names
 from orbit_server.pulse.keys.commands import Admit
 from orbit_server.pulse.keys.lines import KeyLines
@@ -571,3 +573,41 @@ async def test_a_result_from_a_credential_without_a_right_to_the_queue_is_refuse
         assert (await house.task(task_id)).state is TaskState.RUNNING
         assert (await worker.result(offer)).answer == "ACCEPTED"
         assert (await other.result(offer, result=2)).answer == "REFUSED"
+
+
+@orbit.handler("traced", version=1, queue="jobs", recovery=Recovery.CONSERVATIVE)
+async def traced(ctx: TaskContext, pin: str) -> dict[str, str]:
+    TRACES.append(dict(ctx.trace))
+    if pin.endswith("fails"):
+        raise ValueError("what it raises is the handler's own to say")
+    return {"pin": pin}
+
+
+TRACES: list[dict[str, str]] = []
+
+
+async def test_a_handler_sees_the_trace_of_its_submitter_and_no_value_is_logged(
+    house: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    TRACES.clear()
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+    with caplog.at_level(logging.INFO):
+        worker = Worker(house.http_url, "good", [traced], slots=2)
+        run = asyncio.ensure_future(worker.run(signals=False))
+        ids = [
+            await house.submit(parameters={"pin": pin}, trace=trace, handler="traced")
+            for pin in ("s3cret", "s3cret fails", 7)
+        ]
+        for task_id in ids:
+            while (await house.task(task_id)).state not in ENDS:  # noqa: ASYNC110  # nothing tells of one task
+                await asyncio.sleep(0.01)
+        worker.stop()
+        await run
+    states = [(await house.task(task_id)).state for task_id in ids]
+    assert states == [TaskState.SUCCEEDED, TaskState.NEEDS_REVIEW, TaskState.FAILED]
+    assert [{"traceparent": trace}] * 2 == TRACES
+    told = [JsonFormatter().format(record) for record in caplog.records]
+    assert [line for line in told if "s3cret" in line] == []
+
+
+ENDS = {TaskState.SUCCEEDED, TaskState.NEEDS_REVIEW, TaskState.FAILED}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, case, func, select
 
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.ids import queue_id_of
@@ -78,7 +78,12 @@ def _figures(
     conn: Connection, name: str, queue_id: Id, row: QueueRow | None, limit: LimitRow | None
 ) -> QueueFigures:
     counts = conn.execute(
-        select(_T.state, _T.blocked, func.count(), func.min(_T.virtual_start))
+        select(
+            _T.state,
+            _T.blocked,
+            func.count(),
+            func.min(case((_T.virtual_start > _CLOCK_LIKE, _T.virtual_start))),
+        )
         .where(_T.queue_id == queue_id, _T.state.in_(_UNSETTLED))
         .group_by(_T.state, _T.blocked)
     ).all()
@@ -94,7 +99,7 @@ def _figures(
         waiting_for_key=sum(
             count for state, blocked, count, _ in counts if state == "READY" and blocked == Block.KEY
         ),
-        oldest_ready_at=min((oldest for oldest in ready if oldest > _CLOCK_LIKE), default=None),
+        oldest_ready_at=min((oldest for oldest in ready if oldest is not None), default=None),
         limit=limit,
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from orbit_sdk.errors import Detail, FailedPrecondition, InvalidArgument, NotFound
+from orbit_sdk.errors import Detail, FailedPrecondition, InvalidArgument, NotFound, PermissionDenied
 from orbit_sdk.values.canonical import canonical_json, digest
 from orbit_sdk.values.ids import Id, IdSeed
 from orbit_sdk.values.json_strict import Json
@@ -216,7 +216,8 @@ class RetryTask(Order):
     """Run a standalone task again as a new one that names it (`retry_of`), with a budget of its own.
 
     A task in review is settled by it (RESOLVED_BY_RETRY); a failed, expired or cancelled one stays as it is.
-    Each task is retried at most once: the retry of a retry names the newest. The effect key stays.
+    Each task is retried at most once: the retry of a retry names the newest. The effect key stays. A task of
+    a priority above `priority_max`, the cap of whoever orders it, is refused: it is for others to retry.
     """
 
     key: CommandKey | None
@@ -227,6 +228,7 @@ class RetryTask(Order):
     attempts_max: int
     total_timeout_ms: int | None = None
     adopt: Id | None = None
+    priority_max: int | None = None
 
     @property
     def lane(self) -> str:
@@ -249,6 +251,12 @@ class RetryTask(Order):
 
     def decide(self, book: Book) -> Done[TaskAnswer]:
         task = standalone(book, self.task_id, self.namespace_id, "retry")
+        if self.priority_max is not None and task.priority > self.priority_max:
+            raise PermissionDenied(
+                f"the task has priority {task.priority}; this credential starts work with a priority of at "
+                f"most {self.priority_max}: let a credential without that cap retry it",
+                [Detail("priority", f"is more than {self.priority_max}")],
+            )
         if book.get(TASKS, retry_id_of(task.id)) is not None:
             raise FailedPrecondition(
                 "the task was retried before; retry its newest retry",

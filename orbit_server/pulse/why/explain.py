@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.queues.queries import Paused
+from orbit_server.pulse.tasks.decide.finish import Ground, lease_ended
 from orbit_server.pulse.tasks.decide.move import last_start_of
+from orbit_server.pulse.tasks.decide.stop import may_have_effect
 from orbit_server.pulse.tasks.keys.decide import UNCLAIMED_US
 from orbit_server.pulse.tasks.lifecycle import TERMINAL, VERIFIED, Block, Recovery, TaskState, stricter
 from orbit_server.pulse.tasks.limits.decide import wait_for
+from orbit_server.pulse.tasks.records import Attempt, Task
 from orbit_server.pulse.times import PulseTimes
 from orbit_server.pulse.why.facts import Facts, Session
+
+_ASKED_LATER: Final = "what happened is asked again after a pause"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +53,30 @@ def explain(facts: Facts, times: PulseTimes) -> Explanation:
     """Why the task is where it is."""
     task = facts.task
     if task.state in TERMINAL:
-        settled = Condition("SETTLED", f"the task is {task.state} and stays so", since=task.settled_at)
+        code = f" ({task.error_code})" if task.error_code else ""
+        settled = Condition("SETTLED", f"the task is {task.state}{code} and stays so", since=task.settled_at)
         return Explanation(moves=False, conditions=(settled,), next=None)
     if task.state is TaskState.NEEDS_REVIEW:
         why = f"a person has to decide ({task.review_class or 'UNKNOWN'}: {task.error_code or 'no code'})"
-        return Explanation(moves=False, conditions=(Condition("REVIEW", why, since=task.last),), next=None)
+        review = Condition("REVIEW", why, since=task.last)
+        return Explanation(moves=False, conditions=(review, *_intent(task)), next=None)
     if task.attempt_id is not None:
         return _under_way(facts, times)
     conditions = tuple(_conditions(facts))
-    return Explanation(not conditions, conditions or tuple(_turn(facts)), _next(facts, conditions))
+    shown = (*(conditions or _turn(facts)), *_intent(task))
+    return Explanation(not conditions, shown, _next(facts, conditions))
+
+
+def _intent(task: Task) -> Iterator[Condition]:
+    """A cancel that waits for the truth."""
+    if not task.cancel_requested:
+        return
+    if task.state is TaskState.NEEDS_REVIEW:
+        yield Condition("CANCELLING", "a cancel was asked for; it waits for the same decision")
+    elif task.attempt_id is not None and task.state is TaskState.CANCELLING:
+        yield Condition("CANCELLING", "a cancel was asked for; the worker has been told")
+    else:
+        yield Condition("CANCELLING", "a cancel was asked for; first it is found out what happened")
 
 
 # --- an attempt is open ------------------------------------------------------------------------------------
@@ -73,8 +94,7 @@ def _under_way(facts: Facts, times: PulseTimes) -> Explanation:
         return Explanation(moves=True, conditions=(offered,), next=after)
     word = "verifies it" if task.state is TaskState.VERIFYING else "runs it"
     found = [Condition("RUNNING", f"{who} {word}", since=started, until=lease)]
-    if task.cancel_requested:
-        found.append(Condition("CANCELLING", "a cancel was asked for; the worker has been told"))
+    found += _intent(task)
     until = None if attempt is None else attempt.progress_until
     if attempt is not None and until is not None:
         said = "has said nothing yet" if attempt.progress_at is None else "last reported"
@@ -87,7 +107,26 @@ def _under_way(facts: Facts, times: PulseTimes) -> Explanation:
         end = "its time without progress is over"
     else:
         end = "its lease ends unless it is renewed"
-    return Explanation(moves=True, conditions=tuple(found), next=Next(f"a result comes, or {end}", ends))
+    after = Next(f"a result comes, or {end}{_without_result(facts, attempt, ends, times)}", ends)
+    return Explanation(moves=True, conditions=tuple(found), next=after)
+
+
+def _without_result(facts: Facts, attempt: Attempt | None, ends: int, times: PulseTimes) -> str:
+    """What the same decision that a sweeper will take makes of the task if nothing is heard until then."""
+    if attempt is None:
+        return ""
+    move = lease_ended(facts.task, attempt, Ground(ends + 1, facts.policy, times))
+    if move is None:
+        return ""
+    after = move.task
+    code = f" ({after.error_code})" if after.error_code else ""
+    words = {
+        TaskState.RETRY_WAIT: "it is tried again",
+        TaskState.VERIFYING: "a verify handler is asked what happened",
+        TaskState.NEEDS_REVIEW: f"a person is asked{code}",
+        TaskState.FAILED: f"it fails{code}",
+    }
+    return f": then {words.get(after.state, f'it is {after.state}{code}')}"
 
 
 # --- no attempt is open ------------------------------------------------------------------------------------
@@ -99,6 +138,8 @@ def _conditions(facts: Facts) -> Iterator[Condition]:
         what = {
             TaskState.SCHEDULED: "it is not due yet",
             TaskState.RETRY_WAIT: f"it backs off before attempt {task.attempts_used + 1}",
+            TaskState.VERIFYING: _ASKED_LATER,
+            TaskState.CANCELLING: _ASKED_LATER,
         }.get(task.state, "it backs off before it is offered again")
         yield Condition("NOT_DUE", what, until=task.due_at)
     if task.gate and task.state not in VERIFIED:
@@ -194,12 +235,16 @@ def _turn(facts: Facts) -> Iterator[Condition]:
     task = facts.task
     key = f"{task.handler}@{task.handler_version}"
     able = [
-        one for one in facts.sessions if task.queue in one.queues and key in one.handlers and not one.blocked
+        one
+        for one in facts.sessions
+        if task.queue in one.queues and _serves(one, key, facts) and not one.blocked
     ]
     ahead = "it is next in line"
     if facts.ahead:
         ahead = "1 task goes before it" if facts.ahead == 1 else f"{facts.ahead} tasks go before it"
-    many = "1 worker offers" if len(able) == 1 else f"{len(able)} workers offer"
+    does = "verify" if task.state in VERIFIED else "offer"
+    third = "verifies" if task.state in VERIFIED else "offers"
+    many = f"1 worker {third}" if len(able) == 1 else f"{len(able)} workers {does}"
     yield Condition("TURN", f"{many} {key}; {ahead}")
     levels = {str(one.handlers[key].get("recovery")) for one in able} - {task.recovery.value}
     for level in sorted(levels):
@@ -215,10 +260,11 @@ def _next(facts: Facts, conditions: tuple[Condition, ...]) -> Next | None:
     coming: list[Next] = []
     codes = {one.code for one in conditions}
     if task.due_at is not None:
-        coming.append(Next("it becomes ready", task.due_at))
+        ready = "its verify handler may be asked" if task.state in VERIFIED else "it becomes ready"
+        coming.append(Next(ready, task.due_at))
     limit = last_start_of(task) if task.state not in VERIFIED else task.verify_deadline_at
     if limit is not None:
-        end = "a person is asked" if task.state in VERIFIED or task.effect_possible else "it expires"
+        end = "a person is asked" if task.state in VERIFIED or may_have_effect(task) else "it expires"
         coming.append(Next(f"{end}: no attempt may start after that", limit))
     if "RATE" in codes:
         until = min(one.until for one in conditions if one.code == "RATE" and one.until is not None)
@@ -229,7 +275,8 @@ def _next(facts: Facts, conditions: tuple[Condition, ...]) -> Next | None:
             Next("the key is looked at again; it is admitted when a holder ends and it is first", at)
         )
     if not conditions:
-        return Next("the next free slot of a worker takes it")
+        turn = "the next free slot of a worker takes it"
+        return Next(f"{turn}, or {coming[-1].message}", limit) if limit is not None else Next(turn)
     stuck = codes & {"PAUSED_WORKFLOW", "PAUSED_QUEUE", "NO_WORKER", "NO_HANDLER", "BLOCKED_BUILD"}
     if "LIMIT" in codes and not stuck:
         coming.append(Next("it takes its turn when a running task ends"))

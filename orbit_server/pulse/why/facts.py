@@ -15,10 +15,11 @@ from orbit_server.pulse.keys.queries import KeyFacts
 from orbit_server.pulse.keys.queries import facts as key_facts
 from orbit_server.pulse.limits.queries import limit_rows
 from orbit_server.pulse.queues.queries import Paused, paused_by, queue_row
+from orbit_server.pulse.tasks.decide.policy import RetryPolicy, policy_of
 from orbit_server.pulse.tasks.keys.records import key_id_of
 from orbit_server.pulse.tasks.limits.records import LimitRow, limit_id_of
 from orbit_server.pulse.tasks.records import Attempt, Task
-from orbit_server.pulse.tasks.rows import ATTEMPTS
+from orbit_server.pulse.tasks.rows import ATTEMPTS, TASK_SPECS
 from orbit_server.pulse.workers.queries import blocked_builds
 from orbit_server.storage import tables
 
@@ -43,7 +44,9 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What `explain` needs to know. `ahead`: how many go before it, at most 1,000 are counted."""
+    """What `explain` needs to know. `ahead`: how many go before it, at most 1,000 are counted. `policy` is
+    read while an attempt is open.
+    """
 
     now: int
     task: Task
@@ -55,6 +58,7 @@ class Facts:
     limits: tuple[LimitRow, ...]
     sessions: tuple[Session, ...]
     ahead: int
+    policy: RetryPolicy = field(default_factory=lambda: policy_of(None))
 
 
 def read_facts(conn: Connection, task: Task, now: int) -> Facts:
@@ -79,7 +83,13 @@ def read_facts(conn: Connection, task: Task, now: int) -> Facts:
         limits=tuple(limit_rows(conn, ids).values()),
         sessions=tuple(_sessions(conn, task.namespace_id)),
         ahead=_ahead(conn, task),
+        policy=_policy(conn, task),
     )
+
+
+def _policy(conn: Connection, task: Task) -> RetryPolicy:
+    spec = TASK_SPECS.load(conn, [task.id]).get(task.id) if task.attempt_id is not None else None
+    return policy_of(None if spec is None else spec.policy)
 
 
 def _sessions(conn: Connection, namespace_id: Id) -> list[Session]:

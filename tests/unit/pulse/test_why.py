@@ -118,19 +118,21 @@ def test_a_running_attempt_names_its_worker_and_when_its_lease_ends() -> None:
     found = why(task, attempt=attempt)
     assert only(found) == "worker w (build b) runs it"
     assert found.next is not None
-    assert found.next.message.endswith("its lease ends unless it is renewed")
+    assert found.next.message == (
+        "a result comes, or its lease ends unless it is renewed: then a person is asked (EFFECT_UNKNOWN)"
+    )
 
 
 def test_an_attempt_with_little_time_left_ends_with_its_time() -> None:
     task, attempt = running(attempt_timeout_ms=1_000)
     found = why(task, attempt=attempt)
     assert found.next is not None
-    assert found.next.message == "a result comes, or its time is over"
+    assert found.next.message.startswith("a result comes, or its time is over: then ")
 
 
 def test_a_running_attempt_that_is_to_stop_says_that_the_worker_was_told() -> None:
     task, attempt = running()
-    found = why(replace(task, cancel_requested=True), attempt=attempt)
+    found = why(replace(task, state=TaskState.CANCELLING, cancel_requested=True), attempt=attempt)
     assert codes(found) == ["RUNNING", "CANCELLING"]
 
 
@@ -315,7 +317,7 @@ def test_a_handler_that_has_to_report_is_shown_with_the_time_that_it_has_left() 
     assert (found.conditions[1].since, found.conditions[1].until) == (NOW, NOW + 5 * SECOND)
     assert "has said nothing yet" in found.conditions[1].message
     assert found.next is not None
-    assert found.next.message.endswith("its time without progress is over")
+    assert "its time without progress is over: then " in found.next.message
     later = progressed(task, attempt, SESSION, NOW + SECOND, TIMES)
     assert later is not None
     heard = why(later[0], attempt=later[1]).conditions[1]
@@ -328,3 +330,142 @@ def test_a_handler_that_is_refused_for_its_types_is_named_with_its_worker_and_th
     found = why(ready(), sessions=(session,))
     assert codes(found) == ["NO_HANDLER"]
     assert only(found) == "work@1 of w on queue jobs is refused: other types; then start it anew"
+
+
+# --- every state -------------------------------------------------------------------------------------------
+
+OPEN = {"id": "e" * 32, "attempts_max": 3}
+TURN = "the next free slot of a worker takes it"
+LEASE = "a result comes, or its lease ends unless it is renewed: then "
+
+
+def attempted(level: Recovery, **changes: Any) -> tuple[Task, dict[str, Any]]:
+    task, attempt = begun(ready(recovery=level, **OPEN), recovery=level)
+    return replace(task, **changes), {"attempt": attempt}
+
+
+def case(state: TaskState) -> list[tuple[Task, dict[str, Any], str, str | None, int | None]]:
+    """Tasks in this state: what is said first, what happens next, and when."""
+    later = NOW + SECOND
+    waiting = ready(latest_start_at=later)
+    offered, offer = claimed(ready())
+    lost = offer.lease_until + SKEW
+    ends: dict[TaskState, str | None] = {
+        TaskState.SUCCEEDED: None,
+        TaskState.FAILED: "CARD_REFUSED",
+        TaskState.EXPIRED: "EXPIRED",
+        TaskState.CANCELLED: "CANCELLED",
+    }
+    if state in ends:
+        code = ends[state]
+        told = f"the task is {state}{f' ({code})' if code else ''} and stays so"
+        return [(replace(ready(), state=state, settled_at=NOW, error_code=code), {}, told, None, None)]
+    runs = "worker w (build b) runs it"
+    asked = "what happened is asked again after a pause"
+    verifies = {"sessions": (serving("work@1", verify=True),)}
+    table = {
+        TaskState.SCHEDULED: [
+            (
+                replace(ready(), state=state, due_at=later),
+                {},
+                "it is not due yet",
+                "it becomes ready",
+                later,
+            )
+        ],
+        TaskState.RETRY_WAIT: [
+            (
+                replace(ready(), state=state, attempts_used=1, due_at=later),
+                {},
+                "it backs off before attempt 2",
+                "it becomes ready",
+                later,
+            )
+        ],
+        TaskState.READY: [
+            (
+                waiting,
+                {},
+                "1 worker offers work@1; it is next in line",
+                f"{TURN}, or it expires: no attempt may start after that",
+                later,
+            )
+        ],
+        TaskState.OFFERED: [
+            (
+                offered,
+                {"attempt": offer},
+                "offered to worker w (build b), which has not asked to start yet",
+                "the offer is taken back and made to another worker",
+                lost,
+            )
+        ],
+        TaskState.RUNNING: [
+            (*attempted(Recovery.IDEMPOTENT), runs, f"{LEASE}it is tried again", lost),
+            (*attempted(Recovery.MARKED), runs, f"{LEASE}it is tried again", lost),
+            (
+                *attempted(Recovery.VERIFIABLE, can_verify=True),
+                runs,
+                f"{LEASE}a verify handler is asked what happened",
+                lost,
+            ),
+            (*attempted(Recovery.CONSERVATIVE), runs, f"{LEASE}a person is asked (EFFECT_UNKNOWN)", lost),
+            (
+                *attempted(Recovery.READ_ONLY, attempts_max=1),
+                runs,
+                f"{LEASE}it fails (ATTEMPTS_EXHAUSTED)",
+                lost,
+            ),
+        ],
+        TaskState.VERIFYING: [
+            (verifying(due_at=NOW + 1), verifies, asked, "its verify handler may be asked", NOW + 1),
+            (
+                verifying(),
+                verifies,
+                "1 worker verifies work@1; it is next in line",
+                f"{TURN}, or a person is asked: no attempt may start after that",
+                later,
+            ),
+        ],
+        TaskState.CANCELLING: [
+            (
+                *attempted(Recovery.READ_ONLY, state=state, cancel_requested=True),
+                runs,
+                f"{LEASE}it is CANCELLED (CANCELLED)",
+                lost,
+            ),
+            (
+                verifying(cancel_requested=True, due_at=NOW + 1),
+                verifies,
+                asked,
+                "its verify handler may be asked",
+                NOW + 1,
+            ),
+        ],
+        TaskState.NEEDS_REVIEW: [
+            (
+                replace(ready(), state=state, review_class=ReviewClass.UNKNOWN, error_code="EFFECT_UNKNOWN"),
+                {},
+                "a person has to decide (UNKNOWN: EFFECT_UNKNOWN)",
+                None,
+                None,
+            )
+        ],
+    }
+    return table[state]  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("state", TaskState)
+def test_every_state_says_what_is_so_and_what_happens_next_by_itself(state: TaskState) -> None:
+    for task, known, first, then, at in case(state):
+        found = why(task, **known)
+        assert found.conditions[0].message == first
+        told = (None, None) if found.next is None else (found.next.message, found.next.at)
+        assert told == (then, at)
+        assert ("CANCELLING" in codes(found)) is task.cancel_requested
+
+
+def test_a_cancel_of_a_task_in_review_is_said_to_wait_for_the_same_decision() -> None:
+    found = why(replace(ready(), state=TaskState.NEEDS_REVIEW, cancel_requested=True))
+    assert codes(found) == ["REVIEW", "CANCELLING"]
+    assert found.conditions[1].message == "a cancel was asked for; it waits for the same decision"
