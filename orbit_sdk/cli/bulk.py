@@ -46,6 +46,7 @@ class ResultWord(StrEnum):
 @command(
     "orbit bulk plan review --verdict failed --code BANK_DOWN --class UNKNOWN --step pay "
     '--reason "outage of 3 May" --evidence "none is in the bank\'s journal"',
+    'orbit bulk plan probe --ask bank.look_up@1 --step pay --reason "did the bank get them?"',
     'orbit bulk plan pause --definition order.payment --reason "the bank is down"',
     'orbit bulk plan restart --effects same --state failed --definition order.payment --reason "all is well"',
     'orbit bulk plan task-retry --queue mail --error SMTP_DOWN --basis accepted_risk --reason "mail is back"',
@@ -63,6 +64,8 @@ def bulk_plan(
     attempts: orders.Attempts = 0,
     rounds: orders.Rounds = 0,
     time: orders.Time = None,
+    ask: orders.Ask = None,
+    within: orders.Within = None,
     effects: orders.EffectsOption = None,
     to_version: orders.ToVersion = None,
     definition: orders.Definition = None,
@@ -89,6 +92,7 @@ def bulk_plan(
     said = {"evidence": evidence, "code": code, "message": message}
     order = orders.action_body(kind, verdict, basis, said, result, adopt=adopt)
     order |= orders.grant_body(kind, attempts, rounds, time)
+    order |= orders.probe_body(kind, ask, within)
     order |= orders.restart_body(kind, effects, to_version)
     narrow = orders.filter_body(
         definition_id=definition,

@@ -13,7 +13,16 @@ from orbit_sdk.cli.control import Effects
 from orbit_sdk.cli.reviews import Basis
 from orbit_sdk.cli.values import duration_ms, json_value
 
-__all__ = ["Kind", "Verdict", "action_body", "filter_body", "grant_body", "keys_of", "restart_body"]
+__all__ = [
+    "Kind",
+    "Verdict",
+    "action_body",
+    "filter_body",
+    "grant_body",
+    "keys_of",
+    "probe_body",
+    "restart_body",
+]
 
 
 class Kind(StrEnum):
@@ -62,6 +71,18 @@ Time = Annotated[
     str | None, typer.Option("--time", metavar="DURATION", help="For grant: so much later a deadline, 2h.")
 ]
 ToVersion = Annotated[int | None, typer.Option("--to-version", min=1, help="For restart: another version.")]
+Ask = Annotated[
+    str | None,
+    typer.Option(
+        "--ask",
+        metavar="NAME@VERSION",
+        help="For probe and task-probe: a READ_ONLY handler. Default: the verify handler of each.",
+    ),
+]
+Within = Annotated[
+    str | None,
+    typer.Option("--within", metavar="DURATION", help="For probes: how long each waits for a worker. [10m]"),
+]
 Definition = Annotated[str | None, typer.Option("--definition", help="Only of this definition.")]
 Version = Annotated[int | None, typer.Option("--version", min=1, help="Only of this version.")]
 State = Annotated[str | None, typer.Option("--state", help="Only in this state.")]
@@ -87,6 +108,7 @@ KeysFrom = Annotated[
         "--keys-from", help="Only with a business key of this file, one a line.", exists=True, dir_okay=False
     ),
 ]
+_PROBES = (Kind.PROBE, Kind.TASK_PROBE)
 _DECIDES = (Kind.REVIEW, Kind.TASK_REVIEW)
 _RESTS = (*_DECIDES, Kind.TASK_RETRY)
 
@@ -135,6 +157,14 @@ def grant_body(kind: Kind, attempts: int, rounds: int, time: str | None) -> dict
         wants = f"does not fit {kind.value}" if given else "say what is granted"
         raise typer.BadParameter(wants, param_hint="--attempts, --rounds, --time")
     return given
+
+
+def probe_body(kind: Kind, ask: str | None, within: str | None) -> dict[str, Any]:
+    """What a probe says beside its kind. Raises BadParameter."""
+    if kind not in _PROBES and (ask is not None or within is not None):
+        raise typer.BadParameter(f"does not fit {kind.value}", param_hint="--ask, --within")
+    said: dict[str, Any] = {} if ask is None else {"handler": ask}
+    return said if within is None else {**said, "start_within_ms": duration_ms(within, "--within")}
 
 
 def restart_body(kind: Kind, effects: Effects | None, to_version: int | None) -> dict[str, Any]:

@@ -46,6 +46,11 @@ async def paid(ctx: orbit.TaskContext, number: str) -> orbit.Happened[Receipt]:
     return orbit.Happened(Receipt(id=f"R-{number}"))
 
 
+@orbit.handler("bank.look_up", version=1, queue="bank", recovery=orbit.Recovery.READ_ONLY)
+async def look_up(ctx: orbit.TaskContext, number: str) -> Receipt:
+    return Receipt(id=f"L-{number}")
+
+
 @orbit.workflow("bank.paying", version=1)
 def paying(order: Order) -> Receipt:
     return pay(order.number)
@@ -84,6 +89,18 @@ def test_a_probe_says_what_it_found_and_a_decision_adopts_it(shop: Shop) -> None
     shop.run(*adopting, "--reason", "the bank says so", "--on-behalf-of", "Ms Chen")
     done = shop.json("show", "key:A-1")
     assert (done["state"], done["output"]) == ("SUCCEEDED", {"id": "R-A-1"})
+
+
+def test_a_bulk_may_ask_a_handler_by_name(shop: Shop) -> None:
+    shop.run("start", "bank.paying", "-i", '{"number": "A-5"}', "--key", "A-5")
+    shop.run("watch", "key:A-5", "--stop-on-review", code=1)
+    naming = ("--ask", "bank.look_up@1", "--within", "2m", "--key", "A-5", "--reason", "r")
+    assert "does not fit" in shop.run("bulk", "plan", "pause", *naming, code=2)
+    plan = shop.json("bulk", "plan", "probe", *naming)
+    assert shop.json("bulk", "apply", plan["id"])["applied"] == "1"
+    [item] = shop.json("bulk", "items", plan["id"])["items"]
+    probe = shop.json("task", "show", item["made_id"])
+    assert (probe["handler"], probe["recovery"]) == ("bank.look_up", "READ_ONLY")
 
 
 def test_granted_attempts_are_shown_and_asked_about_first(shop: Shop) -> None:

@@ -101,6 +101,8 @@ class House:
     token: str
     ledger: Ledger
     channel: str
+    other_token: str = ""
+    """Of a second person, where a test makes one."""
     servers: list[ServerProcess] = field(default_factory=list)
     workers: list[WorkerProcess] = field(default_factory=list)
 
@@ -125,8 +127,8 @@ class House:
         worker.start()
         return worker
 
-    def client(self, url: str | None = None) -> OrbitClient:
-        return OrbitClient(url or self.servers[0].url, self.token, settings=PATIENT)
+    def client(self, url: str | None = None, token: str | None = None) -> OrbitClient:
+        return OrbitClient(url or self.servers[0].url, token or self.token, settings=PATIENT)
 
     def rows(self, sql: str, **values: object) -> list[tuple[Any, ...]]:
         """What a query of the test's own finds in the database now."""
