@@ -5,6 +5,9 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+
 _project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
 
 project = "Orbit"
@@ -22,3 +25,8 @@ myst_heading_anchors = 3
 
 html_theme = "furo"
 html_title = f"Orbit {release}"
+
+
+def setup(app: Sphinx) -> None:
+    """Diagrams are shown as the text they are."""
+    app.add_lexer("mermaid", TextLexer)

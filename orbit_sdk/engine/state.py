@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
 
 from orbit_sdk.values.json_strict import Json
 from orbit_sdk.values.record import record
@@ -41,6 +43,26 @@ class StepState(StrEnum):
     SKIPPED = "SKIPPED"
     NEEDS_REVIEW = "NEEDS_REVIEW"
     STOPPED = "STOPPED"
+
+
+_S = StepState
+
+STEP_MOVES: Final[Mapping[StepState, frozenset[StepState]]] = MappingProxyType(
+    {
+        _S.PENDING: frozenset({_S.COMPLETED, _S.FAILED, _S.STOPPED}),
+        _S.WAITING_TASK: frozenset(
+            {_S.WAITING_TIME, _S.NEEDS_REVIEW, _S.COMPLETED, _S.FAILED, _S.STOPPED},
+        ),
+        _S.WAITING_SIGNAL: frozenset({_S.NEEDS_REVIEW, _S.COMPLETED, _S.FAILED, _S.STOPPED}),
+        _S.WAITING_TIME: frozenset({_S.WAITING_TASK, _S.NEEDS_REVIEW, _S.COMPLETED, _S.STOPPED}),
+        _S.NEEDS_REVIEW: frozenset({_S.WAITING_TASK, _S.COMPLETED, _S.FAILED, _S.STOPPED}),
+        _S.COMPLETED: frozenset(),
+        _S.FAILED: frozenset(),
+        _S.SKIPPED: frozenset(),
+        _S.STOPPED: frozenset(),
+    }
+)
+"""What one activation may do next."""
 
 
 class ReviewClass(StrEnum):
