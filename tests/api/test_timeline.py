@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -202,6 +203,23 @@ async def test_a_damaged_or_oversize_payload_is_unavailable(edge: Api, payload: 
     await write(edge, update(events).where(events.c.id == event["id"]).values(payload=payload))
     assert (await edge.get(f"{path}/{event['id']}")).code == "UNAVAILABLE"
     assert (await edge.get(path)).status == 200
+
+
+async def test_an_event_that_names_an_activation_of_another_workflow_is_unavailable(edge: Api) -> None:
+    workflow_id, other_id = await start(edge, ASKING), await start(edge, ASKING)
+    told = {}
+    for each in (workflow_id, other_id):
+        path = f"/v1/workflows/{each}/events"
+        found = (await edge.get(path)).data["items"]
+        event = next(item for item in found if item["type"] == "workflow.step.changed")
+        told[each] = (await edge.get(f"{path}/{event['id']}")).data
+    event, foreign = told[workflow_id], told[other_id]
+    payload = event["payload"] | {"activation_id": foreign["payload"]["activation_id"]}
+    assert payload != event["payload"]
+    damage = update(events).where(events.c.id == event["id"]).values(payload=json.dumps(payload))
+    await write(edge, damage)
+    reply = await edge.get(f"/v1/workflows/{workflow_id}/events/{event['id']}")
+    assert (reply.status, reply.code) == (503, "UNAVAILABLE")
 
 
 async def test_numbers_of_a_payload_stay_exact(edge: Api) -> None:

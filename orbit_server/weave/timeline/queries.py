@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import orjson
 from sqlalchemy import Connection, select
 
 from orbit_sdk.engine.refs import step_id
@@ -16,7 +17,7 @@ from orbit_sdk.protocol.timeline import EVENT_SHAPES
 from orbit_sdk.values.ids import Id, is_id
 from orbit_sdk.values.limits import DEFAULT_LIMITS
 from orbit_server.storage.places import Place, below
-from orbit_server.storage.tables import events, signals
+from orbit_server.storage.tables import events, signals, steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,23 @@ def get(conn: Connection, namespace_id: Id, instance_id: Id, event_id: Id) -> Ev
     view = EventView(*row)
     if view.payload is None or len(view.payload.encode()) > DEFAULT_LIMITS.event_payload_bytes:
         raise Unavailable(f"the stored event {event_id} is damaged: its payload is absent or too large")
+    _check_activation(conn, instance_id, event_id, view.payload)
     return _checked(conn, instance_id, [view])[0]
+
+
+def _check_activation(conn: Connection, instance_id: Id, event_id: Id, payload: str) -> None:
+    """The activation that an event names must be of this instance. What is no object is refused later."""
+    try:
+        said = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        return
+    named = said.get("activation_id") if isinstance(said, dict) else None
+    if named is None:
+        return
+    s = steps.c
+    own = conn.execute(select(s.id).where(s.id == str(named), s.instance_id == instance_id)).first()
+    if own is None:
+        raise Unavailable(f"the stored event {event_id} names an activation that is not of its workflow")
 
 
 def _checked(conn: Connection, instance_id: Id, views: list[EventView]) -> list[EventView]:
