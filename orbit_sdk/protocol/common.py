@@ -93,6 +93,8 @@ def _instant(value: Any) -> Any:
 def _counter(value: Any) -> Any:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 20:
         return int(value)
+    if isinstance(value, str) or (isinstance(value, int) and value < 0):
+        raise ValueError("is a counter: a whole number of at most 20 digits, without a sign")
     return value
 
 
