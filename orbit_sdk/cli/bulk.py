@@ -284,8 +284,18 @@ def _planned(client: Orbit, made: BulkAnswer, out: Output, *, waits: bool) -> No
     if found.truncated:
         out.note("more fits the filter than the plan holds: plan again afterwards, or say --most", "yellow")
     if found.state == "PLANNED":
-        out.note(f"look at it: orbit bulk items {found.id}", "dim")
+        _say_what_next(found, out)
+
+
+def _say_what_next(found: BulkDetail, out: Output) -> None:
+    if not found.items:
+        out.note("nothing fits the filter: plan again with another one", "yellow")
+        return
+    out.note(f"look at it: orbit bulk items {found.id}", "dim")
+    if found.allowed:
         out.note(f"do it:      orbit bulk apply {found.id}", "dim")
+    else:
+        out.note("nothing of it may be done: applying it would change nothing", "yellow")
 
 
 def _say_answer(answer: BulkAnswer, out: Output) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,3 +138,27 @@ def test_an_export_tells_what_each_of_its_lines_is(shop: Shop) -> None:
     records = Counter(line["record"] for line in lines)
     assert records == {"workflow": 1, "step": 2, "activation": 1, "task": 1, "attempt": 1, "left_out": 2}
     assert {line["kind"] for line in lines if line["record"] == "step"} == {"TASK", "END"}
+
+
+def _all_it_said(shop: Shop, *arguments: str) -> str:
+    """With the advice beside the answer."""
+    return subprocess.run(
+        shop.command(*arguments),
+        cwd=shop.folder,
+        env=shop.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=True,
+        text=True,
+    ).stdout
+
+
+def test_a_plan_that_allows_nothing_is_not_recommended(shop: Shop) -> None:
+    shop.run("start", "bank.waiting", "-i", '{"number": "A-10"}', "--key", "A-10")
+    planning = ("bulk", "plan", "resume", "--reason", "they are back", "--key")
+    told = _all_it_said(shop, *planning, "A-10")
+    assert "nothing of it may be done" in told
+    assert "bulk apply" not in told
+    assert "nothing fits the filter" in _all_it_said(shop, *planning, "A-11")
+    pausing = ("bulk", "plan", "pause", "--reason", "a test", "--key", "A-10")
+    assert "bulk apply" in _all_it_said(shop, *pausing)
