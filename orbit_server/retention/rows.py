@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Column, Connection, Table, delete, update
+from sqlalchemy import Column, Connection, Table, delete, select, update
 
 from orbit_sdk.values.ids import Id
 from orbit_server.storage.dialects import is_sqlite
@@ -56,6 +56,21 @@ def end_keys(conn: Connection, subjects: Sequence[Id], now: int) -> None:
 def remove_tasks(conn: Connection, ids: Sequence[Id], now: int) -> int:
     """Delete settled tasks, whose rows this transaction holds, with all that belongs to them; counts rows."""
     end_keys(conn, ids, now)
+    orphans = _asked_about(conn, ids)
     owners = (task_results.c.task_id, task_specs.c.task_id, task_progress.c.task_id)
     members = (attempts.c.task_id, evidence.c.task_id)
-    return sum(remove(conn, column, ids) for column in (*owners, *members, tasks.c.id))
+    gone = sum(remove(conn, column, ids) for column in (*owners, *members, tasks.c.id))
+    return gone + remove(conn, evidence.c.task_id, orphans)
+
+
+def _asked_about(conn: Connection, ids: Sequence[Id]) -> list[Id]:
+    """What probes among these tasks asked about and what is gone: a probe that ended later left its word."""
+    t = tasks.c
+    asked: set[Id] = set()
+    for part in in_parts(ids):
+        query = select(t.probe_of).where(t.id.in_(part), t.probe_of.is_not(None))
+        asked.update(conn.execute(query).scalars())
+    there: set[Id] = set()
+    for part in in_parts(sorted(asked)):
+        there.update(conn.execute(select(t.id).where(t.id.in_(part))).scalars())
+    return sorted(asked - there)

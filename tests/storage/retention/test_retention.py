@@ -417,3 +417,18 @@ async def test_what_may_go_is_found_by_an_index_in_its_order(migrated_url: str, 
             else:
                 assert row["key"] is not None, row
                 assert name == "steps" or "filesort" not in (row["Extra"] or ""), row
+
+
+async def test_what_a_probe_left_for_a_task_that_was_gone_goes_with_the_probe(migrated_url: str) -> None:
+    async with Paper(migrated_url, plays()) as paper:
+        origin = await submit(paper, "origin")
+        by = By("person", "r", paper.seed())
+        await paper.database.committer.submit(CancelTask(None, NAMESPACE, origin, by))
+        probe = await submit(paper, "probe", recovery=Recovery.READ_ONLY, probe_of=origin)
+        await lap(paper)
+        assert (await task_state(paper, origin), await task_state(paper, probe)) == (None, "READY")
+        paper.worker(recovery="READ_ONLY")
+        await until_task(paper, probe, "SUCCEEDED")
+        assert (await counts(paper))["evidence"] == 1
+        await lap(paper)
+        assert not set(await counts(paper)) & set(OF_TASKS)
