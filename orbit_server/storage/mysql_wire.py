@@ -151,7 +151,9 @@ class WireConnection(aiomysql.Connection):  # type: ignore[misc]  # the driver h
                 self.close()
                 if number == 0:  # how a server that shuts down says so
                     raise OperationalError(CR.CR_SERVER_LOST, "Lost connection to MySQL server during query")
-                raise InternalError(f"packet {number} came where {self._next_seq_id} was expected")
+                raise InternalError(
+                    CR.CR_COMMANDS_OUT_OF_SYNC, f"packet {number} came where {self._next_seq_id} was expected"
+                )
             self._next_seq_id = (number + 1) & 0xFF
             end = self._at + _HEADER + length
             while len(self._ahead) < end:
