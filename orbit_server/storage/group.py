@@ -218,6 +218,8 @@ class _Run:
             more = companion.more(self._book)
         except MissingRow as missing:
             more = missing.needs
+        except OrbitError:
+            return  # nothing is wrong: its row waits for a loop, which can load what this process lacks
         except Exception:
             log.exception("%s failed to say what it needs", type(companion).__name__)
             return

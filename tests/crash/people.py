@@ -87,7 +87,7 @@ class Reviewer:
             "reason": "nothing happened and nothing more may be tried",
             "basis": "PROVEN",
             "evidence": "the channel's own list",
-            "code": "NOT_DONE",
+            "code": "EXPIRED",
         }
 
 

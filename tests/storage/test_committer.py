@@ -18,7 +18,7 @@ from orbit_sdk.errors import (
 )
 from orbit_sdk.values.ids import derive_id
 from orbit_server.storage.book import Book
-from orbit_server.storage.commands import Done, Missing, Refused
+from orbit_server.storage.commands import Done, Missing, Needs, Refused
 from orbit_server.storage.database import Database
 from orbit_server.storage.settings import StorageSettings
 from tests.storage.ledger import (
@@ -334,6 +334,24 @@ async def test_a_companion_leads_to_later_rows_too(open_database: Opener) -> Non
     for place, companion in enumerate([leading, lost, raising]):
         await database.committer.submit(Bump("a", str(place), companion=companion))
     assert database.metrics.dropped == 0
+
+
+async def test_a_companion_that_has_to_wait_is_no_fault_to_tell_of(
+    open_database: Opener, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = await open_database(lanes=1)
+
+    def waits(_: Book) -> Needs:
+        raise Unavailable("a definition is being loaded")
+
+    def breaks(_: Book) -> Needs:
+        raise ZeroDivisionError
+
+    for place, lead in enumerate([waits, breaks]):
+        caplog.clear()
+        companion = Act("b", lambda _: Done(1), lead=lead)
+        await database.committer.submit(Bump("a", str(place), companion=companion))
+        assert any("failed to say what it needs" in text for text in caplog.messages) is (lead is breaks)
 
 
 async def test_companions_that_break_the_transaction_are_left_out(open_database: Opener) -> None:
