@@ -91,8 +91,7 @@ def bulk_plan(
     """Plan one action for many: what the filter finds is frozen. Nothing is done until you apply the plan."""
     said = {"evidence": evidence, "code": code, "message": message}
     order = orders.action_body(kind, verdict, basis, said, result, adopt=adopt)
-    order |= orders.grant_body(kind, attempts, rounds, time)
-    order |= orders.probe_body(kind, ask, within)
+    order |= orders.grant_body(kind, attempts, rounds, time) | orders.probe_body(kind, ask, within)
     order |= orders.restart_body(kind, effects, to_version)
     narrow = orders.filter_body(
         definition_id=definition,
