@@ -13,7 +13,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, Select, func, select
 
 from orbit_sdk.values.ids import Id
-from orbit_server.retention.rows import end_keys, remove, remove_tasks, touch
+from orbit_server.pulse.tasks.rows import TASKS
+from orbit_server.retention.rows import end_keys, remove, remove_tasks
 from orbit_server.storage.tables import (
     attempts,
     events,
@@ -128,7 +129,7 @@ def _tasks(conn: Connection, ids: Sequence[Id], limit: int, now: int) -> int:
     found = _ids(conn, member_page(tasks, ids, max(1, min(_TASKS, limit // _PER_TASK))))
     if not found:
         return 0
-    touch(conn, tasks, found)
+    TASKS.touch(conn, found)
     sizes = dict.fromkeys(found, _PER_TASK)
     for column in (attempts.c.task_id, evidence.c.task_id):
         for task_id, count in conn.execute(

@@ -14,8 +14,9 @@ from sqlalchemy import Connection, Select, insert, or_, select
 
 from orbit_sdk.values.ids import Id
 from orbit_server.pulse.ids import retry_id_of
+from orbit_server.pulse.tasks.rows import TASKS
 from orbit_server.retention.horizon import ids_until
-from orbit_server.retention.rows import end_keys, in_parts, remove, remove_tasks, touch
+from orbit_server.retention.rows import end_keys, in_parts, remove, remove_tasks
 from orbit_server.storage.tables import (
     inbox,
     instance_inputs,
@@ -26,6 +27,7 @@ from orbit_server.storage.tables import (
     task_specs,
     tasks,
 )
+from orbit_server.weave.state.rows import INSTANCES
 
 LOOK: Final = 500
 """Rows of one look."""
@@ -80,7 +82,7 @@ def old_tasks(conn: Connection, cuts: Cuts, after: Id) -> Found:
 
 def take_tasks(conn: Connection, ids: Sequence[Id], cuts: Cuts, now: int) -> int:
     """Delete those of the tasks that may go, in one transaction; gives how many went."""
-    touch(conn, tasks, ids)
+    TASKS.touch(conn, ids)
     query = select(_T.id, _T.namespace_id, _T.settled_at, _T.last)
     rows = [
         row
@@ -171,7 +173,7 @@ def take_instances(conn: Connection, ids: Sequence[Id], cuts: Cuts, now: int) ->
 
     What belongs to them goes afterwards (`members`), from the mark that stands in `purges` until then.
     """
-    touch(conn, instances, ids)
+    INSTANCES.touch(conn, ids)
     query = select(_I.id, _I.namespace_id, _I.ended_at, _I.last, _I.heir)
     rows = [row for part in in_parts(ids) for row in conn.execute(query.where(_I.id.in_(part)))]
     old = {row.id: row for row in rows if cuts.over(row.namespace_id, row.ended_at, row.last)}

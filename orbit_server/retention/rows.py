@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Column, Connection, Table, delete, select, update
+from sqlalchemy import Column, Connection, delete, select, update
 
 from orbit_sdk.values.ids import Id
-from orbit_server.storage.dialects import is_sqlite
 from orbit_server.storage.row_sql import IN_MAX
 from orbit_server.storage.tables import (
     attempts,
@@ -33,13 +32,6 @@ def remove(conn: Connection, column: Column[str], ids: Sequence[Id]) -> int:
     """Delete the rows whose column holds one of the ids."""
     table = column.table
     return sum(conn.execute(delete(table).where(column.in_(part))).rowcount for part in in_parts(ids))
-
-
-def touch(conn: Connection, table: Table, ids: Sequence[Id]) -> None:
-    """Take the rows' locks by a write, as every command does. On SQLite one process writes: no need."""
-    if not is_sqlite(conn):
-        for part in in_parts(ids):
-            conn.execute(update(table).where(table.c.id.in_(part)).values(lock_seq=table.c.lock_seq + 1))
 
 
 def end_keys(conn: Connection, subjects: Sequence[Id], now: int) -> None:

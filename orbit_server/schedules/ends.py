@@ -13,7 +13,7 @@ from sqlalchemy import Connection, insert, select
 
 from orbit_sdk.values.ids import Id, derive_id
 from orbit_server.pulse.subscriptions.fanout import Listener
-from orbit_server.schedules.lifecycle import ENDED
+from orbit_server.pulse.subscriptions.filters import ENDED
 from orbit_server.storage.tables import schedule_fires, schedule_inbox, schedules
 
 __all__ = ["ENDS", "EndedFires", "note_ended"]

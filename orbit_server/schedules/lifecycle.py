@@ -12,13 +12,10 @@ twice whoever computes it. A trigger is an occurrence of its own.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
 
-from orbit_sdk.engine.state import TERMINAL_INSTANCE_STATES
 from orbit_sdk.values.ids import Id, IdSeed
-from orbit_server.pulse.tasks.lifecycle import TERMINAL
 
-__all__ = ["ENDED", "Cause", "FireState", "Overlap", "ScheduleState", "Why", "fire_id_of"]
+__all__ = ["Cause", "FireState", "Overlap", "ScheduleState", "Why", "fire_id_of"]
 
 
 class ScheduleState(StrEnum):
@@ -64,10 +61,6 @@ class Why(StrEnum):
     PAUSED = "PAUSED"
     TARGET_REFUSED = "TARGET_REFUSED"
     NO_CAPACITY = "NO_CAPACITY"
-
-
-ENDED: Final = frozenset(state.value for state in (*TERMINAL, *TERMINAL_INSTANCE_STATES))
-"""States of tasks and workflows in which an occurrence is finished; a review is not."""
 
 
 def fire_id_of(schedule_id: Id, planned_at: int) -> Id:

@@ -106,11 +106,11 @@ class SqlitePipe:
 
     def write(self, text: str, values: Values, expected: int | None = None) -> None:
         """Run a statement."""
-        _matched(self._run(self._send, text, values), text, expected)
+        _must_match(self._run(self._send, text, values).rowcount, expected, text)
 
     def write_rows(self, text: str, rows: Sequence[Values], expected: int | None = None) -> None:
         """Run one prepared statement for each row."""
-        _matched(self._run(self._send_many, text, rows), text, expected)
+        _must_match(self._run(self._send_many, text, rows).rowcount, expected, text)
 
     def ask(self, text: str, values: Values) -> Reply:
         """Run a question."""
@@ -128,9 +128,9 @@ class SqlitePipe:
             raise _as_core(self._conn, error, text) from error
 
 
-def _matched(cursor: Any, text: str, expected: int | None) -> None:
-    if expected is not None and cursor.rowcount != expected:
-        raise LostRow(f"{expected} rows to change, {cursor.rowcount} found: {text[:60]}")
+def _must_match(found: int, expected: int | None, text: str) -> None:
+    if expected is not None and found != expected:
+        raise LostRow(f"{expected} rows to change, {found} found: {text[:60]}")
 
 
 @dataclass(slots=True)
@@ -175,8 +175,8 @@ class MySqlPipe:
         for one, answer in zip(queued, answers, strict=True):
             if one.reply is not None:
                 one.reply.rows = answer.rows
-            elif one.expected is not None and one.expected != answer.affected:
-                raise LostRow(f"{one.expected} rows to change, {answer.affected} found: {one.text[:60]}")
+            else:
+                _must_match(answer.affected, one.expected, one.text)
 
     def _note(self, text: str) -> None:
         faults: Faults | None = self.conn.info.get(FAULTS)

@@ -72,12 +72,15 @@ class FannedOut:
 
 def fan_out(conn: Connection, now: int, listeners: Sequence[Listener] = (), bite: int = BITE) -> FannedOut:
     """Give the oldest events that were not fanned out to those that want them."""
-    unheard = _mark_unheard(conn, listeners)
-    if unheard is not None:
-        return unheard
+    if not _somebody_waits(conn, listeners):
+        unheard = _mark_unheard(conn, listeners)
+        if unheard is not None:
+            return unheard
     found: Sequence[Any] = conn.execute(
         select(*_EVENT).where(_E.fanned_out == 0).order_by(_E.fanned_out, _E.id).limit(bite)
     ).all()
+    if not found:
+        return FannedOut()
     more = len(found) == bite
     namespaces = sorted({event.namespace_id for event in found})
     touched = conn.execute(
@@ -100,7 +103,7 @@ def fan_out(conn: Connection, now: int, listeners: Sequence[Listener] = (), bite
 
 
 def _mark_unheard(conn: Connection, listeners: Sequence[Listener]) -> FannedOut | None:
-    """Mark events that nobody waits for; None when somebody does.
+    """Mark events that nobody waits for; None when somebody does by now.
 
     Whoever is not there yet when asked for after the events were read is made after they were stored, and is
     owed none of them. So no roster has to be touched.
@@ -109,11 +112,15 @@ def _mark_unheard(conn: Connection, listeners: Sequence[Listener]) -> FannedOut 
     ids: Sequence[Id] = conn.execute(index).scalars().all()
     if not ids:
         return FannedOut()
-    is_open = select(subscriptions.c.id).where(subscriptions.c.ended_at.is_(None)).limit(1)
-    if conn.execute(is_open).first() is not None or any(one.waits(conn) for one in listeners):
+    if _somebody_waits(conn, listeners):
         return None
     _mark(conn, ids)
     return FannedOut(len(ids), more=len(ids) == UNHEARD_BITE)
+
+
+def _somebody_waits(conn: Connection, listeners: Sequence[Listener]) -> bool:
+    is_open = select(subscriptions.c.id).where(subscriptions.c.ended_at.is_(None)).limit(1)
+    return conn.execute(is_open).first() is not None or any(one.waits(conn) for one in listeners)
 
 
 def _mark(conn: Connection, ids: Sequence[Id]) -> None:

@@ -8,7 +8,10 @@ from typing import Final
 
 import orjson
 
-__all__ = ["KINDS", "Facts", "Filter", "stored_filter"]
+from orbit_sdk.engine.state import TERMINAL_INSTANCE_STATES
+from orbit_server.pulse.tasks.lifecycle import TERMINAL
+
+__all__ = ["ENDED", "KINDS", "Facts", "Filter", "stored_filter"]
 
 KINDS: Final = {
     "task": "TASK",
@@ -17,6 +20,8 @@ KINDS: Final = {
     "workflow_signal": "SIGNAL",
 }
 """The kinds of what events tell of, as readers call them."""
+ENDED: Final = frozenset(state.value for state in (*TERMINAL, *TERMINAL_INSTANCE_STATES))
+"""The states in which a task or a workflow is finished, as events name them; a review is not among them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from orbit_sdk.engine.state import TERMINAL_INSTANCE_STATES
 from orbit_sdk.values.ids import Id
-from orbit_server.pulse.tasks.lifecycle import TERMINAL
+from orbit_server.pulse.subscriptions.filters import ENDED
 from orbit_server.storage.tables import (
     deliveries,
     events,
@@ -25,7 +24,6 @@ __all__ = ["Taken", "acknowledge", "expire", "figures", "oldest", "pull"]
 
 _D = deliveries.c
 _R = readers.c
-_ENDED: Final = frozenset(state.value for state in (*TERMINAL, *TERMINAL_INSTANCE_STATES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def pull(conn: Connection, subscription_id: Id, now: int, limit: int, visibility
 
 def _left(conn: Connection, rows: Sequence[Any]) -> dict[Id, tuple[str | None, str | None]]:
     """Result and error of the tasks and workflows that ended, by event."""
-    ended = [row for row in rows if row.state in _ENDED]
+    ended = [row for row in rows if row.state in ENDED]
     tasks = {row.aggregate_id: row.id_1 for row in ended if row.aggregate_kind == "task"}
     workflows = {row.aggregate_id: row.id_1 for row in ended if row.aggregate_kind == "workflow"}
     found: dict[Id, tuple[str | None, str | None]] = {}
